@@ -1,0 +1,145 @@
+"""Decision lines: what the control plane concluded, in causal order, one frozen type a kind.
+
+The same lines are printed by ``corral replay``, stored by the controller, streamed by its API and folded
+back into its state after a restart. ``at`` is seconds since the epoch.
+"""
+
+from typing import Any
+
+import msgspec
+
+from vocab.events import Event, Recovery, Severity
+from vocab.states import ActionKind, ActionState, ClearsOn
+
+
+class Subject(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a line is about: exactly one field is set (none: the fleet)."""
+
+    gpu: str | None = None
+    node: str | None = None
+    replica: str | None = None
+    deployment: str | None = None
+    link: str | None = None
+    switch: str | None = None
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
+    """Base of all lines."""
+
+    at: float
+    subject: Subject
+    device: str | None = None
+
+
+class EventLine(Line, frozen=True, kw_only=True, tag="event"):
+    """An event was taken in, or grew."""
+
+    event: Event
+
+
+class ConditionLine(Line, frozen=True, kw_only=True, tag="condition"):
+    """A standing state was opened, updated or cleared."""
+
+    id: str
+    code: str
+    state: str
+    severity: Severity
+    since: float
+    last_at: float
+    reasons: tuple[str, ...] = ()
+    clears_on: ClearsOn
+    events: tuple[str, ...] = ()
+
+
+class Suspect(msgspec.Struct, frozen=True):
+    """A GPU under suspicion."""
+
+    gpu: str
+    confidence: str
+
+
+class IncidentLine(Line, frozen=True, kw_only=True, tag="incident"):
+    """One fault's story was opened, updated or closed."""
+
+    id: str
+    state: str
+    root: str
+    code: str
+    severity: Severity
+    recovery: Recovery
+    events: tuple[str, ...] = ()
+    suspects: tuple[Suspect, ...] = ()
+    closed_because: str | None = None
+
+
+class StateLine(Line, frozen=True, kw_only=True, tag="state"):
+    """A GPU, replica or node changed its state."""
+
+    from_: str | None = msgspec.field(default=None, name="from")
+    to: str
+    why: str
+
+
+class HoldLine(Line, frozen=True, kw_only=True, tag="hold"):
+    """A hold was placed, lifted, refused, or would have been."""
+
+    id: str
+    op: str
+    owner: str
+    reason: str
+    incident: str | None = None
+    clears_on: ClearsOn
+
+
+class Budget(msgspec.Struct, frozen=True):
+    """What limited an action: ``used`` of ``limit``, of which rule."""
+
+    limit: float
+    used: float
+    of: str
+
+
+class Target(msgspec.Struct, frozen=True):
+    """Where a replica is to start."""
+
+    node: str
+    gpus: tuple[str, ...]
+
+
+class ActionLine(Line, frozen=True, kw_only=True, tag="action"):
+    """An action moved; ``token`` is "epoch.number", compared as numbers."""
+
+    id: str
+    of: ActionKind
+    state: ActionState
+    token: str
+    incident: str | None = None
+    rule: str
+    policy: str
+    attempt: int = 1
+    budget: Budget | None = None
+    target: Target | None = None
+    disrupts: tuple[Subject, ...] = ()
+    ttl_s: float | None = None
+    covered_by: str | None = None
+    why: str
+
+
+class NoteLine(Line, frozen=True, kw_only=True, tag="note"):
+    """Something worth saying that changes no state."""
+
+    code: str
+    text: str
+
+
+class FinalLine(Line, frozen=True, kw_only=True, tag="final"):
+    """Where a subject stands at the end of a replay."""
+
+    state: str
+    holds: tuple[str, ...] = ()
+    conditions: tuple[str, ...] = ()
+    incidents: tuple[str, ...] = ()
+    counts: dict[str, Any] = {}
+
+
+AnyLine = EventLine | ConditionLine | IncidentLine | StateLine | HoldLine | ActionLine | NoteLine | FinalLine

@@ -1,0 +1,184 @@
+"""What agents and the controller say to each other (JSON over HTTP), and the records of the agent's spool.
+
+Agent -> controller: ``POST /api/v1/agent/batch`` Batch -> BatchAck. At least once; the controller answers
+after its commit, and the store knows each event by its id. Controller -> agent:
+``GET /api/v1/agent/desired?node=NAME&generation=N`` answers Desired once its generation is not N (long
+poll). Durations are seconds on the receiver's monotonic clock.
+"""
+
+from typing import Any
+
+import msgspec
+
+from vocab.events import Cleared, Event
+from vocab.observations import Exit, GpuIdentity, Member
+from vocab.readings import Readings
+from vocab.states import ActionKind, ActionState, Level
+
+
+class EventItem(msgspec.Struct, frozen=True, tag_field="item", tag="event"):
+    """An event to store, or a new revision of one."""
+
+    event: Event
+
+
+class ClearedItem(msgspec.Struct, frozen=True, tag_field="item", tag="cleared"):
+    """A signal that returned."""
+
+    cleared: Cleared
+
+
+class FenceItem(msgspec.Struct, frozen=True, kw_only=True, tag_field="item", tag="fence"):
+    """The agent fenced a GPU by itself, or ended such a fence."""
+
+    at: float
+    node: str
+    gpu: str
+    op: str  # placed, expired, replaced or refused
+    event: str | None = None
+    why: str
+
+
+class ActionItem(msgspec.Struct, frozen=True, kw_only=True, tag_field="item", tag="action"):
+    """What became of an order."""
+
+    at: float
+    node: str
+    id: str
+    of: ActionKind
+    token: str
+    state: ActionState
+    gpu: str | None = None
+    replica: str | None = None
+    error: str | None = None
+
+
+Item = EventItem | ClearedItem | FenceItem | ActionItem
+
+
+class Sequenced(msgspec.Struct, frozen=True):
+    """A spool record: its position (rises by one for the life of the node's spool) and what it holds."""
+
+    position: int
+    item: Item
+
+
+class NodeFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a node is; sent whole when it changes and with the first batch of a connection."""
+
+    node: str
+    boot_id: str
+    boot_at: float | None = None
+    virtual: bool = False
+    level: Level = Level.OBSERVE
+    version: str = ""
+    driver: str | None = None
+    address: str = ""  # http://host:port of the agent
+    gpus: tuple[GpuIdentity, ...] = ()
+    reset_group: tuple[tuple[str, ...], ...] = ()  # GPUs that only reset together
+    period_s: float = 1.0
+    unknown_because: str | None = None  # why no GPU can be read, if none can
+
+
+class GpuStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The latest readings of one GPU for the page; ``error`` when it cannot be read."""
+
+    gpu: str
+    at: float
+    readings: Readings | None = None
+    error: str | None = None
+
+
+class ReplicaStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A replica as its agent sees it."""
+
+    replica: str
+    deployment: str
+    members: tuple[Member, ...] = ()
+    phase: str = "starting"  # starting, ready, draining or stopped
+    ready: bool = False
+    admitting: bool = False
+    stepping: bool = True
+    running: int = 0
+    waiting: int = 0
+    open_requests: int = 0
+    url: str = ""
+    pid: int | None = None
+    attempt: int = 1
+    token: str = ""  # of the order that this phase answers
+    exit: Exit | None = None
+
+
+class Batch(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One report of a node. Empty lists and None mean *unchanged*, not *none*."""
+
+    node: str
+    boot_id: str
+    at: float
+    session: str  # new at each start of the agent
+    generation: int = 0  # of the Desired that the node has taken
+    facts: NodeFacts | None = None
+    items: tuple[Sequenced, ...] = ()
+    gpus: tuple[GpuStatus, ...] = ()
+    replicas: tuple[ReplicaStatus, ...] | None = None  # the whole list when given
+    paused: bool = False  # the node's PAUSE file stands
+    spool_dropped: int = 0
+
+
+class BatchAck(msgspec.Struct, frozen=True, kw_only=True):
+    """Stored. ``position``: the highest spool position that is on the controller's disk."""
+
+    position: int
+    generation: int
+    want_facts: bool = False
+
+
+class ReplicaSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """A replica that a node should have, and in which phase."""
+
+    replica: str
+    deployment: str
+    members: tuple[Member, ...]
+    model: str
+    engine: str = "torch"
+    phase: str = "run"  # run, drain (stop admitting, let requests end, exit) or stop
+    token: str = ""
+    prestop_s: float = 0.0
+    drain_s: float = 120.0
+    kill_s: float = 10.0
+    options: dict[str, Any] = {}
+
+
+class HoldSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """A hold that stands on a GPU of the node (or on the node: ``gpu`` None)."""
+
+    id: str
+    gpu: str | None
+    owner: str
+    reason: str
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True):
+    """A harmful act to do once: refused if its token is older than one seen, or after ``ttl_s``."""
+
+    id: str
+    of: ActionKind
+    token: str
+    ttl_s: float
+    gpu: str | None = None
+    replica: str | None = None
+    gpus: tuple[str, ...] = ()  # the disruption set
+    attempt: int = 1
+
+
+class Desired(msgspec.Struct, frozen=True, kw_only=True):
+    """What a node should run, hold and do."""
+
+    node: str
+    epoch: int
+    generation: int
+    level: Level = Level.OBSERVE
+    paused: bool = False
+    holds: tuple[HoldSpec, ...] = ()
+    replicas: tuple[ReplicaSpec, ...] = ()
+    orders: tuple[Order, ...] = ()

@@ -1,0 +1,7 @@
+"""What the controller exports."""
+
+from vocab.metrics.row import Kind, Metric
+
+CONTROLLER: tuple[Metric, ...] = (
+    Metric("corral_controller_build_info", Kind.INFO, "Version of this process.", ("version",)),
+)

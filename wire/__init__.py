@@ -1,0 +1,1 @@
+"""How the processes of Corral speak: configuration, HTTP, tokens, events over SSE, logs, metrics, systemd."""

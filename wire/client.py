@@ -1,0 +1,84 @@
+"""The HTTP client set-up that all processes share. What fails comes out as Unreachable or Refused."""
+
+import ssl
+from typing import Any, TypeVar
+
+import aiohttp
+import msgspec
+
+from vocab.errors import InputError, Refused, Unreachable
+
+T = TypeVar("T")
+
+CONNECT_S = 2.0  # loopback and data-centre connects take milliseconds; past this the peer is gone
+
+
+class Client:
+    """JSON over HTTP to one base address; use as an async context manager."""
+
+    def __init__(self, base: str, *, token: str | None = None, tls: ssl.SSLContext | None = None) -> None:
+        self.base = base.rstrip("/")
+        self._token = token
+        self._tls = tls
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> "Client":
+        headers = {"Authorization": f"Bearer {self._token}"} if self._token else {}
+        connector = aiohttp.TCPConnector(ssl=self._tls or True)
+        self._session = aiohttp.ClientSession(headers=headers, connector=connector)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._session:
+            await self._session.close()
+
+    @property
+    def session(self) -> aiohttp.ClientSession:
+        """The open session."""
+        assert self._session is not None, "use Client as an async context manager"
+        return self._session
+
+    async def call(
+        self, method: str, path: str, kind: type[T], body: Any = None, *, timeout_s: float = 10.0, **query: Any
+    ) -> T:
+        """Send ``body`` as JSON and decode the answer as ``kind``.
+
+        Raises Unreachable (no answer in time, or 5xx), InputError (400) or Refused (another 4xx).
+        """
+        url = self.base + path
+        data = None if body is None else msgspec.json.encode(body)
+        timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=CONNECT_S)
+        try:
+            async with self.session.request(
+                method,
+                url,
+                data=data,
+                params={key: str(value) for key, value in query.items() if value is not None},
+                headers={"Content-Type": "application/json"},
+                timeout=timeout,
+            ) as response:
+                raw = await response.read()
+                status = response.status
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise Unreachable(f"{url} does not answer: {error or type(error).__name__}") from error
+        if status >= 400:
+            raise _failure(url, status, raw)
+        return msgspec.json.decode(raw or b"null", type=kind)
+
+
+class _Error(msgspec.Struct):
+    message: str = ""
+
+
+class _ErrorBody(msgspec.Struct):
+    error: _Error
+
+
+def _failure(url: str, status: int, raw: bytes) -> Exception:
+    try:
+        message = msgspec.json.decode(raw, type=_ErrorBody).error.message
+    except msgspec.DecodeError:
+        message = raw[:200].decode(errors="replace")
+    if status >= 500:
+        return Unreachable(f"{url} answered {status}: {message}")
+    return InputError(message) if status == 400 else Refused(message or f"{url} answered {status}")

@@ -1,0 +1,37 @@
+"""Configuration: one frozen struct a process, read once from TOML. Errors name file, key and rule."""
+
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from vocab.errors import ConfigError
+
+T = TypeVar("T")
+
+
+def load(path: Path, kind: type[T]) -> T:
+    """The TOML file at ``path`` as ``kind``, which should forbid unknown fields. Raises ConfigError."""
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot read the configuration: {error.strerror}") from error
+    try:
+        return msgspec.toml.decode(raw, type=kind)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{path}: {error}") from error
+    except msgspec.DecodeError as error:
+        raise ConfigError(f"{path}: not valid TOML: {error}") from error
+
+
+def split_address(address: str, key: str = "listen") -> tuple[str, int]:
+    """``host:port`` taken apart. Raises ConfigError naming ``key``."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit() or int(port) > 65535:
+        raise ConfigError(f"{key}: {address!r} is not host:port, for example 127.0.0.1:7400")
+    return host.strip("[]"), int(port)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach ``host``."""
+    return host in {"localhost", "::1"} or host.startswith("127.")

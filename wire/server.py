@@ -1,0 +1,141 @@
+"""The HTTP server set-up that all processes share: health, readiness, metrics, tokens, errors as JSON.
+
+Loopback needs no token; any other address needs one, or the process refuses to start. An error of ours
+becomes ``{"error": {"type", "message"}}`` with the status that its class stands for.
+"""
+
+import asyncio
+import hmac
+import logging
+import ssl
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from aiohttp import web
+
+from vocab.errors import ConfigError, CorralError, InputError, Refused, Unreachable
+from wire.config import is_loopback, split_address
+from wire.exposition import Exposition
+
+log = logging.getLogger(__name__)
+
+Answer = Callable[[], tuple[bool, str]]
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+OPEN_PATHS = frozenset({"/healthz", "/readyz", "/health", "/ready"})  # answers without secrets
+MAX_BODY_BYTES = 16 * 2**20  # a full batch of an 8-GPU node is under 1 MiB
+
+
+def reply(body: Any, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:
+    """``body`` as JSON."""
+    return web.Response(
+        body=msgspec.json.encode(body, enc_hook=str),
+        status=status,
+        content_type="application/json",
+        headers=headers,
+    )
+
+
+def error_reply(kind: str, message: str, status: int, headers: dict[str, str] | None = None) -> web.Response:
+    """An error as JSON."""
+    return reply({"error": {"type": kind, "message": message}}, status, headers)
+
+
+def decode(raw: bytes, kind: Any) -> Any:
+    """JSON bytes as ``kind``. Raises InputError naming the field that is wrong."""
+    try:
+        return msgspec.json.decode(raw or b"null", type=kind)
+    except msgspec.DecodeError as error:
+        raise InputError(f"the request's body is wrong: {error}") from error
+
+
+def _status(error: CorralError) -> int:
+    for kind, status in ((InputError, 400), (Refused, 409), (Unreachable, 503)):
+        if isinstance(error, kind):
+            return status
+    return 500
+
+
+@web.middleware
+async def errors(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Turn exceptions into JSON answers; what nobody expected is logged and answered with 500."""
+    try:
+        return await handler(request)
+    except web.HTTPException as error:
+        return error_reply("http", error.reason, error.status)
+    except CorralError as error:
+        return error_reply(type(error).__name__, str(error), _status(error))
+    except (asyncio.CancelledError, ConnectionResetError):
+        raise
+    except Exception:
+        log.exception("request failed", extra={"path": request.path})
+        return error_reply("internal", "internal error; the log of this process has the details", 500)
+
+
+def token_gate(token: str | None) -> Any:
+    """A middleware that asks for ``Authorization: Bearer`` when there is a token."""
+
+    @web.middleware
+    async def gate(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if token is None or request.path in OPEN_PATHS:
+            return await handler(request)
+        given = request.headers.get("Authorization", "").removeprefix("Bearer ")
+        if not hmac.compare_digest(given.encode(), token.encode()):
+            return error_reply("unauthorized", "a valid token is needed: set CORRAL_TOKEN_FILE", 401)
+        return await handler(request)
+
+    return gate
+
+
+def read_token(path: Path | None) -> str | None:
+    """The token in a file, or None without a file. Raises ConfigError if others may read it."""
+    if path is None:
+        return None
+    try:
+        if path.stat().st_mode & 0o007:
+            raise ConfigError(f"{path}: others can read this token; run: chmod o-rwx {path}")
+        return path.read_text().strip()
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot read the token: {error.strerror}") from error
+
+
+def make_app(*, ready: Answer, metrics: Exposition, token: str | None = None) -> web.Application:
+    """An application with /healthz, /readyz and /metrics; the caller adds its own routes."""
+    app = web.Application(middlewares=[errors, token_gate(token)], client_max_size=MAX_BODY_BYTES)
+
+    async def healthz(_: web.Request) -> web.Response:
+        return reply({"status": "ok"})
+
+    async def readyz(_: web.Request) -> web.Response:
+        ok, why = ready()
+        return reply({"ready": ok, "reason": why}, 200 if ok else 503)
+
+    async def scrape(request: web.Request) -> web.Response:
+        body, content_type = metrics.render(request.headers.get("Accept", ""))
+        return web.Response(body=body, headers={"Content-Type": content_type})
+
+    app.router.add_get("/healthz", healthz)
+    app.router.add_get("/readyz", readyz)
+    app.router.add_get("/metrics", scrape)
+    return app
+
+
+async def listen(
+    app: web.Application, address: str, *, token: str | None = None, tls: ssl.SSLContext | None = None
+) -> web.AppRunner:
+    """Serve ``app`` at ``host:port``; the caller cleans the runner up. Raises ConfigError if it cannot be had."""
+    host, port = split_address(address)
+    if not is_loopback(host) and (token is None or tls is None):
+        raise ConfigError(f"listen: {address} can be reached from other machines: set token_file, tls_cert and tls_key")
+    runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=2.0)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, host, port, ssl_context=tls, reuse_address=True).start()
+    except OSError as error:
+        await runner.cleanup()
+        raise ConfigError(
+            f"listen: {address} cannot be used: {error.strerror or error}; stop what uses it or choose another port"
+        ) from error
+    return runner
