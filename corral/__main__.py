@@ -1,0 +1,79 @@
+"""``corral``: the entry point. Commands are imported when they are used, so that ``--help`` is quick."""
+
+import importlib
+import sys
+
+import click
+
+from vocab.errors import CorralError
+
+COMMANDS = {
+    "up": "a whole fleet on this machine: controller, agent, engine replicas, gateway",
+    "status": "what state the fleet is in",
+    "events": "what was seen, newest last",
+    "explain": "one GPU's story: evidence, decisions, what comes next",
+    "hold": "take a GPU or node out of service",
+    "lift": "lift a hold",
+    "pause": "stop all harmful automation, at once",
+    "resume": "let automation act again",
+    "approve": "allow an action that waits for a person",
+    "drill": "a fault on a virtual GPU, to see what happens",
+    "scan": "find GPU faults in kernel logs",
+    "replay": "play recordings through the whole decision chain",
+}
+
+
+class Lazy(click.Group):
+    """Commands by name from the modules ``corral.commands.NAME``."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All names, in the order of the help text."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command, imported now; None if there is none of that name."""
+        if cmd_name not in COMMANDS:
+            return None
+        command = importlib.import_module(f"corral.commands.{cmd_name}").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of commands, without importing any."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(package_name="corral")
+def cli() -> None:
+    """Corral keeps a fleet of GPUs that serve models honest and serving.
+
+    Commands that ask the controller find it at CORRAL_URL (http://127.0.0.1:7400 unless set) and send the token in
+    CORRAL_TOKEN_FILE. Exit codes: 0 ok, 1 found something or the answer is no, 2 wrong usage or input,
+    3 unreachable, 4 refused.
+    """
+
+
+def main() -> None:
+    """Run the command line; an error of ours is one line on standard error."""
+    try:
+        code = cli.main(standalone_mode=False)
+    except click.exceptions.Exit as stop:
+        sys.exit(stop.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(2)
+    except click.Abort:
+        sys.exit(130)
+    except CorralError as error:
+        click.echo(f"corral: {error}", err=True)
+        sys.exit(error.exit_code)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(0)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,57 @@
+"""How commands ask a process: the address and token of the environment, one request, its answer decoded."""
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from vocab.errors import Unreachable
+from wire.client import Client
+from wire.server import read_token
+
+T = TypeVar("T")
+
+CONTROLLER = "http://127.0.0.1:7400"
+AGENT = "http://127.0.0.1:7410"
+
+url_option = click.option(
+    "--url", envvar="CORRAL_URL", default=CONTROLLER, show_default=True, help="The controller's address."
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+
+
+def ask(url: str, method: str, path: str, kind: type[T] | Any = Any, body: Any = None, **query: Any) -> Any:
+    """One request to the process at ``url``; raises Unreachable, Refused or InputError."""
+
+    async def go() -> Any:
+        token_file = os.environ.get("CORRAL_TOKEN_FILE")
+        token = read_token(Path(token_file) if token_file else None)
+        async with Client(url, token=token) as client:
+            return await client.call(method, path, kind, body, **query)
+
+    try:
+        return asyncio.run(go())
+    except Unreachable as error:
+        raise Unreachable(f"{error}. Is it running? Start one with `corral up`, or set CORRAL_URL.") from error
+
+
+def find_gpu(url: str, name: str) -> str:
+    """The UUID of the GPU that ``name`` stands for: a UUID, a unique part of one, or an index on the only node."""
+    from vocab.errors import InputError  # kept here: only two commands need it
+
+    gpus = [(node["node"], gpu) for node in ask(url, "GET", "/api/v1/fleet")["nodes"] for gpu in node["gpus"]]
+    if name.isdigit():
+        found = [gpu["uuid"] for _, gpu in gpus if gpu["index"] == int(name)]
+    else:
+        node, _, rest = name.rpartition("/")
+        found = [
+            gpu["uuid"]
+            for host, gpu in gpus
+            if (node and host == node and rest == str(gpu["index"])) or (not node and name.lower() in gpu["uuid"].lower())
+        ]
+    if len(found) == 1:
+        return str(found[0])
+    what = "no GPU" if not found else f"{len(found)} GPUs"
+    raise InputError(f"{name!r} names {what}; give a UUID, a part of one, an index, or NODE/INDEX (see `corral status`)")
