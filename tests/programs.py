@@ -16,9 +16,9 @@ SEARCHED = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/s
 def need(program: str, install: str) -> str:
     """The absolute path of ``program``; without it the calling test skips (fails in CI) naming ``install``."""
     found = shutil.which(program, path=SEARCHED)
-    if found is not None:
-        return found
-    lacking(f"{program} is not installed; run: {install}")
+    if found is None:
+        lacking(f"{program} is not installed; run: {install}")
+    return found
 
 
 def lacking(what: str) -> NoReturn:
