@@ -49,9 +49,12 @@ def find_gpu(url: str, name: str) -> str:
         found = [
             gpu["uuid"]
             for host, gpu in gpus
-            if (node and host == node and rest == str(gpu["index"])) or (not node and name.lower() in gpu["uuid"].lower())
+            if (node and host == node and rest == str(gpu["index"]))
+            or (not node and name.lower() in gpu["uuid"].lower())
         ]
     if len(found) == 1:
         return str(found[0])
     what = "no GPU" if not found else f"{len(found)} GPUs"
-    raise InputError(f"{name!r} names {what}; give a UUID, a part of one, an index, or NODE/INDEX (see `corral status`)")
+    raise InputError(
+        f"{name!r} names {what}; give a UUID, a part of one, an index, or NODE/INDEX (see `corral status`)"
+    )

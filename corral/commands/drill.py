@@ -1,0 +1,70 @@
+"""``corral drill``: a fault on a virtual GPU."""
+
+import os
+from typing import Any
+
+import click
+
+from corral.ask import AGENT, ask, json_option
+from vocab.errors import CorralError
+
+AGENT_HELP = "The agent's address; unless given, the controller is asked, then the default port is tried."
+
+
+@click.group(help="Cause a fault on a GPU of a virtual node and see what Corral does about it.")
+def command() -> None:
+    """The drills."""
+
+
+def _agent(address: str | None) -> str:
+    if address:
+        return address
+    try:
+        nodes = ask(os.environ.get("CORRAL_URL", "http://127.0.0.1:7400"), "GET", "/api/v1/nodes")
+        addresses = [str(node["address"]) for node in nodes if node.get("virtual") and node.get("address")]
+        return addresses[0] if len(addresses) == 1 else AGENT
+    except CorralError:
+        return AGENT  # the controller may be down: a drill is a matter of the node alone
+
+
+def _cause(address: str | None, as_json: bool, body: dict[str, Any]) -> None:
+    answer = ask(_agent(address), "POST", "/api/v1/drills", body=body)
+    if as_json:
+        import msgspec  # only this branch encodes
+
+        click.echo(msgspec.json.encode(answer))
+        return
+    for line in answer["lines"]:
+        click.echo(line)
+    click.echo(f"caused {body['kind']} on GPU {body['gpu']}; watch it with: corral explain {body['gpu']}")
+
+
+agent_option = click.option("--agent", envvar="CORRAL_AGENT_URL", help=AGENT_HELP)
+gpu_option = click.option("--gpu", required=True, type=click.IntRange(0), help="The GPU's index on its node.")
+
+
+@command.command(help="Write the kernel record of an Xid; 79 also makes the GPU fall off the bus.")
+@click.argument("code", type=click.IntRange(1, 999))
+@gpu_option
+@click.option("--pid", type=int, help="The process that the record names.")
+@click.option("--process", help="That process's name.")
+@agent_option
+@json_option
+def xid(code: int, gpu: int, pid: int | None, process: str | None, agent: str | None, as_json: bool) -> None:
+    """An Xid."""
+    _cause(agent, as_json, {"kind": "xid", "code": code, "gpu": gpu, "pid": pid, "process": process})
+
+
+def _simple(kind: str, text: str) -> None:
+    @command.command(name=kind, help=text)
+    @gpu_option
+    @agent_option
+    @json_option
+    def _run(gpu: int, agent: str | None, as_json: bool) -> None:
+        _cause(agent, as_json, {"kind": kind, "gpu": gpu})
+
+
+_simple("thermal", "Let the GPU run into its hardware thermal slowdown.")
+_simple("ecc", "Count uncorrectable memory errors.")
+_simple("remap", "Leave a row remap pending, which a reset applies.")
+_simple("clear", "Repair the GPU: all its faults are gone, as after a reboot.")

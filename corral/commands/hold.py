@@ -1,0 +1,19 @@
+"""``corral hold``: take a GPU or node out of service."""
+
+import click
+
+from corral.ask import ask, find_gpu, url_option
+
+
+@click.command(help="Place a hold: the GPU (or node) takes no new work until you lift it.")
+@click.argument("gpu", required=False)
+@click.option("--node", help="Hold a whole node instead of a GPU.")
+@click.option("--reason", required=True, help="Why; it is shown to everybody.")
+@url_option
+def command(gpu: str | None, node: str | None, reason: str, url: str) -> None:
+    """Place an operator's hold and print its id."""
+    if (gpu is None) == (node is None):
+        raise click.UsageError("name one GPU or --node NODE")
+    subject = {"node": node} if node else {"gpu": find_gpu(url, str(gpu))}
+    hold = ask(url, "POST", "/api/v1/holds", body={"subject": subject, "reason": reason})
+    click.echo(f"hold {hold['id']} placed; lift it with: corral lift {hold['id']} --reason …")

@@ -1,0 +1,31 @@
+"""``corral scan``: GPU faults in kernel logs."""
+
+import click
+
+from vocab.errors import InputError
+
+
+@click.command(help="Find GPU faults in kernel logs of any form (kmsg, dmesg, syslog, journal text or JSON, gzip; - is "
+               "standard input). Exit code 1 if an error or critical event is found, 2 if a file is not readable.")  # fmt: skip
+@click.argument("files", nargs=-1, required=True)
+@click.option("--json", "mode", flag_value="json", help="One event a line, as JSON.")
+@click.option("--parse", "mode", flag_value="parse", help="One parsed record a line, as JSON, without judgement.")
+@click.option("--tz", help="Time zone of stamps that name none, for example Europe/Berlin (default: UTC).")
+@click.option("--now", help="The time to take for now (RFC 3339), for stamps without a year.")
+@click.option("--boot-time", help="When the machine booted (RFC 3339), for stamps in seconds since boot.")
+def command(files: tuple[str, ...], mode: str | None, tz: str | None, now: str | None, boot_time: str | None) -> int:
+    """Scan."""
+    import sys  # the streams are bound when the command runs
+
+    from corral.scan import scan  # the parser's tables are loaded only for this command
+    from vocab.events import epoch_s
+
+    def stamp(name: str, text: str | None) -> float | None:
+        try:
+            return epoch_s(text) if text else None
+        except ValueError as error:
+            raise InputError(f"--{name}: {text!r} is not a time like 2026-01-31T12:00:00Z") from error
+
+    return scan(
+        list(files), mode or "text", tz, stamp("now", now), stamp("boot-time", boot_time), sys.stdout, sys.stderr
+    )

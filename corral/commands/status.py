@@ -1,0 +1,87 @@
+"""``corral status``: the fleet at one glance."""
+
+from typing import Any
+
+import click
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from corral.ask import ask, json_option, url_option
+
+COLOURS = {
+    "healthy": "green",
+    "degraded": "yellow",
+    "unknown": "bright_black",
+    "cordoned": "magenta",
+    "fenced": "magenta",
+    "draining": "yellow",
+    "failed": "red",
+    "lost": "red",
+}
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None else f"{value:4.0%}"
+
+
+def _figure(value: float | None, unit: str, scale: float = 1.0) -> str:
+    return "–" if value is None else f"{value / scale:.0f} {unit}"
+
+
+def _gpus(node: dict[str, Any]) -> Table:
+    virtual = "  [black on yellow] VIRTUAL [/]" if node["virtual"] else ""
+    title = f"{node['node']}{virtual}  {node['state']}, level {node['level']}"
+    table = Table(title=title, title_justify="left", header_style="bold")
+    for column in ("GPU", "UUID", "state", "util", "SM act", "temp", "power", "memory", "replica", "holds"):
+        table.add_column(column, justify="right" if column in {"util", "SM act", "temp", "power", "memory"} else "left")
+    for gpu in node["gpus"]:
+        readings = gpu.get("readings") or {}
+        table.add_row(
+            str(gpu["index"]),
+            gpu["uuid"][:12],
+            f"[{COLOURS.get(gpu['state'], 'white')}]{gpu['state']}[/]",
+            _share(readings.get("utilization_ratio")),
+            _share(readings.get("sm_active_ratio")),
+            _figure(readings.get("temperature_c"), "°C"),
+            _figure(readings.get("power_w"), "W"),
+            _figure(readings.get("memory_used_bytes"), "GiB", 2**30),
+            gpu.get("replica") or "",
+            ", ".join(hold["reason"] for hold in gpu["holds"]),
+        )
+    return table
+
+
+@click.command(help="Show nodes, GPUs, deployments, open incidents and what waits for a person.")
+@url_option
+@json_option
+def command(url: str, as_json: bool) -> int:
+    """Print the fleet; exit code 1 when a GPU is lost, failed or held."""
+    fleet = ask(url, "GET", "/api/v1/fleet")
+    if as_json:
+        click.echo(msgspec.json.encode(fleet))
+    else:
+        show(fleet, Console())
+    states = {gpu["state"] for node in fleet["nodes"] for gpu in node["gpus"]}
+    return 0 if states <= {"healthy", "degraded"} and fleet["nodes"] else 1
+
+
+def show(fleet: dict[str, Any], console: Console) -> None:
+    """Print the fleet's tables."""
+    if fleet["paused"]:
+        console.print("[black on red] PAUSED [/] nothing harmful is done until `corral resume`")
+    for node in fleet["nodes"]:
+        console.print(_gpus(node))
+    if not fleet["nodes"]:
+        console.print("No node has reported yet.")
+    for deployment in fleet["deployments"]:
+        good = deployment["ready"] >= deployment["wanted"]
+        colour = "green" if good else "red" if deployment["ready"] < deployment["min_ready"] else "yellow"
+        console.print(
+            f"[{colour}]●[/] {deployment['name']}: {deployment['ready']} of {deployment['wanted']} replicas ready"
+        )
+    for incident in fleet["incidents_open"]:
+        console.print(f"[red]incident[/] {incident['id']} {incident['code']} {incident['severity']}")
+    for action in fleet["actions_waiting"]:
+        console.print(f"[yellow]waiting[/] {action['id']} {action['of']}: {action['why']}")
+        console.print(f"        allow it with: corral approve {action['id']}")
