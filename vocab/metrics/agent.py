@@ -1,5 +1,116 @@
-"""What the agent exports."""
+"""What the agent exports: the readings of every GPU, its faults, and how the agent itself is.
+
+GPU series carry the UUID as ``gpu`` and nothing else; index, name and address stand on
+``corral_gpu_info`` alone, to be joined. A reading that is missing, refused or old has no series: absence
+is *unknown*, never 0. ``READINGS`` says which field of vocab.readings fills which metric.
+"""
 
 from vocab.metrics.row import Kind, Metric
 
-AGENT: tuple[Metric, ...] = (Metric("corral_agent_build_info", Kind.INFO, "Version of this process.", ("version",)),)
+_G, _C = Kind.GAUGE, Kind.COUNTER
+_GPU = ("gpu",)
+
+
+def _row(name: str, kind: Kind, text: str, *labels: str) -> Metric:
+    return Metric(f"corral_{name}", kind, text, labels)
+
+
+def _reading(field: str, name: str, text: str, kind: Kind = _G) -> tuple[str, Metric]:
+    return field, Metric(f"corral_gpu_{name}", kind, text, _GPU)
+
+
+READINGS: dict[str, Metric] = dict(
+    (
+        _reading("temperature_c", "temperature_celsius", "Temperature of the GPU core."),
+        _reading("memory_temperature_c", "memory_temperature_celsius", "Temperature of the GPU's memory."),
+        _reading("margin_c", "temperature_margin_celsius", "Degrees left before the GPU slows itself down."),
+        _reading("slowdown_c", "slowdown_celsius", "Temperature at which the hardware slows down."),
+        _reading("power_w", "power_watts", "Power drawn by the board."),
+        _reading("power_limit_w", "power_limit_watts", "Power that the board may draw."),
+        _reading("energy_j", "energy_joules_total", "Energy used since the driver was loaded.", _C),
+        _reading("sm_clock_hz", "sm_clock_hertz", "Clock of the SMs."),
+        _reading("memory_clock_hz", "memory_clock_hertz", "Clock of the memory."),
+        _reading(
+            "utilization_ratio", "utilization_ratio", "Share of time with any kernel running. Not a measure of work."
+        ),
+        _reading("memory_utilization_ratio", "memory_utilization_ratio", "Share of time with memory being accessed."),
+        _reading(
+            "sm_active_ratio", "sm_active_ratio", "Share of SM-cycles with at least one warp: the work that is done."
+        ),
+        _reading("sm_occupancy_ratio", "sm_occupancy_ratio", "Resident warps against the most that fit."),
+        _reading("tensor_active_ratio", "tensor_active_ratio", "Share of cycles with the tensor pipe active."),
+        _reading("dram_active_ratio", "dram_active_ratio", "Share of cycles with the memory moving data."),
+        _reading("graphics_active_ratio", "graphics_active_ratio", "Share of time with the compute engine active."),
+        _reading("memory_used_bytes", "memory_used_bytes", "Memory in use."),
+        _reading("memory_total_bytes", "memory_total_bytes", "Memory of the GPU."),
+        _reading("clock_reasons", "clock_reasons_mask", "Bit mask of why clocks are not higher, as NVML gives it."),
+        _reading("thermal_violation_s", "thermal_violation_seconds_total", "Time slowed down by heat.", _C),
+        _reading("power_violation_s", "power_violation_seconds_total", "Time slowed down by the power limit.", _C),
+        _reading("power_brake_s", "power_brake_seconds_total", "Time slowed down by the external power brake.", _C),
+        _reading("ecc_correctable", "ecc_correctable_total", "Corrected memory errors since driver load or reset.", _C),
+        _reading("ecc_uncorrectable", "ecc_uncorrectable_total", "Uncorrected memory errors since load or reset.", _C),
+        _reading("remap_correctable", "remapped_rows_correctable", "Rows remapped after correctable errors."),
+        _reading("remap_uncorrectable", "remapped_rows_uncorrectable", "Rows remapped after uncorrectable errors."),
+        _reading("remap_pending", "remap_pending", "1 while a row remap waits for a reset."),
+        _reading("remap_failed", "remap_failed", "1 once a row could not be remapped."),
+        _reading("pcie_generation", "pcie_generation", "PCIe generation of the link now (falls at idle)."),
+        _reading("pcie_width", "pcie_width_lanes", "PCIe lanes of the link now."),
+        _reading("pcie_replays", "pcie_replays_total", "PCIe packets sent again.", _C),
+        _reading("pcie_rx_bytes_per_s", "pcie_receive_bytes_per_second", "PCIe traffic to the GPU."),
+        _reading("pcie_tx_bytes_per_s", "pcie_transmit_bytes_per_second", "PCIe traffic from the GPU."),
+        _reading("nvlink_rx_bytes", "nvlink_receive_bytes_total", "NVLink traffic to the GPU, all links.", _C),
+        _reading("nvlink_tx_bytes", "nvlink_transmit_bytes_total", "NVLink traffic from the GPU, all links.", _C),
+        _reading("fabric_state", "fabric_state", "NVLink fabric registration: 3 is completed."),
+        _reading("recovery_action", "recovery_action", "What the driver asks for: 0 is nothing."),
+        _reading("performance_state", "performance_state", "P-state, 0 is the fastest."),
+        _reading("fan_ratio", "fan_ratio", "Fan speed against its most."),
+    )
+)
+
+GPU: tuple[Metric, ...] = (
+    *READINGS.values(),
+    _row("gpu_info", Kind.INFO, "What the GPU is; 1.", "gpu", "index", "name", "pci", "node", "virtual"),
+    _row("gpu_up", _G, "1 if the last read of the GPU worked, 0 if it failed or is too old.", "gpu"),
+    _row("gpu_last_read_timestamp_seconds", _G, "When the GPU was last read with success.", "gpu"),
+    _row("gpu_fenced", _G, "1 while this agent fences the GPU.", "gpu"),
+    _row("gpu_held", _G, "Holds of the controller on the GPU.", "gpu"),
+    _row("gpu_nvlinks_down", _G, "NVLinks of the GPU that are not up.", "gpu"),
+    _row("gpu_xids_total", _C, "Xid errors of any code that the kernel log reported, injected ones left out.", "gpu"),
+    _row("gpu_xid_errors_total", _C, "Xid errors by code; critical codes are there from the start.", "gpu", "xid"),
+)
+
+SELF: tuple[Metric, ...] = (
+    _row("agent_build_info", Kind.INFO, "Version of this process.", "version"),
+    _row("agent_node_info", Kind.INFO, "What this node is; 1.", "node", "virtual", "driver", "level"),
+    _row("agent_gpus", _G, "GPUs in the node's inventory."),
+    _row("agent_source_up", _G, "1 while a source of readings works.", "source"),
+    _row("agent_observations_total", _C, "Observations taken in, by kind.", "obs"),
+    _row("agent_events_total", _C, "Events judged (first revisions), by severity.", "severity"),
+    _row("agent_injected_events_total", _C, "Events that a test tool wrote; they lead to nothing."),
+    _row("agent_kernel_records_lost_total", _C, "Kernel records that were overwritten before they were read."),
+    _row(
+        "agent_failures_total",
+        _C,
+        "Inputs or requests that this agent failed to handle; its log has the details.",
+        "part",
+    ),
+    _row("agent_fences_total", _C, "Fences by what became of them.", "op"),
+    _row("agent_spool_items", _G, "Items that the controller has not confirmed."),
+    _row("agent_spool_bytes", _G, "Bytes of the spool on disk."),
+    _row("agent_spool_dropped_total", _C, "Items dropped because the spool was full, least severe first."),
+    _row("agent_uplink_up", _G, "1 while the controller answers."),
+    _row("agent_uplink_batches_total", _C, "Batches sent, by result.", "result"),
+    _row("agent_uplink_last_success_timestamp_seconds", _G, "When the controller last confirmed a batch."),
+    _row("agent_desired_generation", _G, "Generation of the desired state that this node has taken."),
+    _row("agent_paused", _G, "1 while the PAUSE file or the controller forbids harmful acts."),
+    _row("agent_replicas", _G, "Replicas on this node by phase.", "phase"),
+    Metric(
+        "corral_agent_take_seconds",
+        Kind.HISTOGRAM,
+        "Time from an observation's arrival to its judgement, fence and record.",
+        (),
+        (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0),
+    ),
+)
+
+AGENT: tuple[Metric, ...] = (*SELF, *GPU)
