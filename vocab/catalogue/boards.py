@@ -1,0 +1,35 @@
+"""Which GPUs of a node can only be reset together.
+
+Sources: the driver's guides say that GPUs behind the NVSwitches of the A100 generation and before reset together, and
+that from the H100 generation on one GPU may be reset alone. GPUs joined by a bridge (NVL pairs) share their links, so
+we treat the pair as one; which two are joined the name alone cannot tell, so neighbours by order are taken for pairs.
+"""
+
+from collections.abc import Sequence
+
+ALONE, PAIRS, TOGETHER = "alone", "pairs", "together"
+
+# First match wins; ``all`` of the words must stand in the board's name as NVML gives it.
+_BOARDS: tuple[tuple[tuple[str, ...], str], ...] = (
+    (("NVL",), PAIRS),  # H100 NVL, H200 NVL
+    (("GB200",), ALONE),
+    (("GB300",), ALONE),
+    (("A100", "SXM"), TOGETHER),
+    (("A800", "SXM"), TOGETHER),
+    (("V100", "SXM"), TOGETHER),
+)
+
+
+def resets(board: str) -> str:
+    """How GPUs of this board reset: ``alone``, in ``pairs`` or all ``together``."""
+    name = board.upper()
+    return next((how for words, how in _BOARDS if all(word in name for word in words)), ALONE)
+
+
+def reset_group(board: str, uuids: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    """The node's GPUs (in order of index) in groups that only reset together; every GPU is in exactly one group."""
+    how = resets(board)
+    if how == TOGETHER:
+        return (tuple(uuids),) if uuids else ()
+    step = 2 if how == PAIRS else 1
+    return tuple(tuple(uuids[start : start + step]) for start in range(0, len(uuids), step))

@@ -1,0 +1,160 @@
+"""The codes with names: what is not an Xid or SXid. Beside each: severity, recovery, scope, what clears it, source.
+
+Severity and recovery are those of the plain case; the judge knows the harsher and milder ones (a power brake that has
+lasted, a NIC that flapped once).
+"""
+
+from vocab.catalogue.row import CodeRow
+from vocab.events import Recovery, Scope, Severity
+from vocab.states import ClearsOn
+
+S, R, P, C = Severity, Recovery, Scope, ClearsOn
+_Row = tuple[str, str, Severity, Recovery, Scope, ClearsOn | None, str]
+
+# fmt: off
+_GPU: tuple[_Row, ...] = (
+    ("gpu_lost", "the driver no longer reaches the GPU", S.CRITICAL, R.REBOOT_NODE, P.GPU, C.REBOOT, "NVML 15"),
+    ("gpu_missing", "a GPU of the inventory is not there", S.CRITICAL, R.REBOOT_NODE, P.GPU, C.REBOOT, "inventory"),
+    ("gpu_count_mismatch", "fewer GPUs than the node should have", S.ERROR, R.INVESTIGATE, P.NODE, C.SIGNAL,
+     "inventory"),
+    ("gpu_replaced", "another GPU sits at a known address", S.INFO, R.NONE, P.GPU, None, "UUID and serial number"),
+    ("gpu_requires_reset", "the driver wants a reset", S.CRITICAL, R.RESET_GPU, P.GPU, C.RESET, "NVML 16"),
+    ("gpu_init_failed", "the driver could not start the GPU", S.CRITICAL, R.REBOOT_NODE, P.GPU, C.REBOOT,
+     "RmInitAdapter"),
+    ("recovery_action", "the driver advises an action", S.ERROR, R.INVESTIGATE, P.GPU, C.SIGNAL, "NVML field 230"),
+    ("activity_contradiction", "busy by one counter, idle by the rest", S.WARNING, R.INVESTIGATE, P.GPU, C.SIGNAL,
+     "utilization against power, clocks, SM and memory activity"),
+    ("silent_corruption", "a check computed a wrong result", S.CRITICAL, R.CONTACT_SUPPORT, P.GPU, C.PERSON, "canary"),
+    ("slow_gpu", "slower than its peers", S.WARNING, R.INVESTIGATE, P.GPU, C.SIGNAL, "comparison within a node"),
+    ("lemon", "too many faults over weeks", S.ERROR, R.CONTACT_SUPPORT, P.GPU, C.PERSON, "ledger (Meta RSC study)"),
+)
+_MEMORY: tuple[_Row, ...] = (
+    ("ecc_correctable_rate", "corrected ECC errors, sustained", S.WARNING, R.INVESTIGATE, P.GPU, C.SIGNAL,
+     "over 10 a second: DCGM's limit"),
+    ("ecc_uncorrectable", "uncorrectable ECC errors since driver load", S.CRITICAL, R.DRAIN_AND_RESET, P.GPU, C.RESET,
+     "NVML volatile counter; DCGM fails on it"),
+    ("sram_threshold", "SRAM error threshold exceeded", S.CRITICAL, R.CONTACT_SUPPORT, P.GPU, C.PERSON,
+     "NVML; DCGM 118"),
+    ("remap_pending", "a row remap waits for a reset", S.WARNING, R.DRAIN_AND_RESET, P.GPU, C.RESET, "NVML field 144"),
+    ("remap_failed", "a row could not be remapped", S.CRITICAL, R.CONTACT_SUPPORT, P.GPU, C.PERSON, "NVML field 145"),
+    ("retired_pages", "retired pages near the limit", S.ERROR, R.CONTACT_SUPPORT, P.GPU, C.PERSON,
+     "63 pages: DCGM's limit"),
+)
+_LINKS: tuple[_Row, ...] = (
+    ("nvlink_down", "an NVLink that should be up is down", S.ERROR, R.RESET_GPU, P.LINK, C.SIGNAL, "NVML link state"),
+    ("nvlink_errors", "NVLink error counters grow", S.WARNING, R.INVESTIGATE, P.LINK, C.SIGNAL, "NVML link counters"),
+    ("fabric_incomplete", "fabric registration not completed", S.ERROR, R.INVESTIGATE, P.GPU, C.SIGNAL,
+     "NVML fabric state"),
+    ("fabric_unhealthy", "the fabric's health mask is bad", S.ERROR, R.INVESTIGATE, P.FABRIC, C.SIGNAL,
+     "NVML health mask"),
+    ("pcie_width", "fewer PCIe lanes than expected", S.ERROR, R.CONTACT_SUPPORT, P.GPU, C.SIGNAL, "NVML; DCGM 46"),
+    ("pcie_generation", "PCIe slower than expected under load", S.WARNING, R.INVESTIGATE, P.GPU, C.SIGNAL,
+     "NVML; DCGM 45"),
+    ("pcie_replays", "PCIe replays grow", S.WARNING, R.INVESTIGATE, P.GPU, C.SIGNAL,
+     "NVML counter; DCGM's rate per lane"),
+    ("aer", "PCIe error reporting of the GPU or its port", S.WARNING, R.INVESTIGATE, P.GPU, C.SIGNAL,
+     "kernel AER lines"),
+)
+_HEAT: tuple[_Row, ...] = (
+    ("thermal_slowdown", "clocks cut by heat", S.WARNING, R.INVESTIGATE, P.GPU, C.SIGNAL,
+     "NVML reasons 0x20, 0x40, 0x8"),
+    ("thermal_margin", "close to the slowdown threshold", S.WARNING, R.INVESTIGATE, P.GPU, C.SIGNAL, "NVML margin"),
+    ("power_brake", "clocks cut by the external power brake", S.ERROR, R.INVESTIGATE, P.GPU, C.SIGNAL,
+     "NVML reason 0x80"),
+    ("power_limit_low", "enforced power limit under the default", S.WARNING, R.INVESTIGATE, P.GPU, C.SIGNAL,
+     "NVML limits"),
+)
+_DRIVER: tuple[_Row, ...] = (
+    ("probe_hung", "a driver call does not return", S.ERROR, R.INVESTIGATE, P.GPU, C.SIGNAL, "table of driver calls"),
+    ("probe_slow", "driver calls are slow", S.WARNING, R.INVESTIGATE, P.GPU, C.SIGNAL, "table of driver calls"),
+    ("probe_degraded", "driver calls fail now and then", S.WARNING, R.INVESTIGATE, P.GPU, C.SIGNAL, "driver errors"),
+    ("probe_incomplete", "samples are missing", S.WARNING, R.INVESTIGATE, P.GPU, C.SIGNAL,
+     "samples against the period"),
+    ("probe_permission", "a reading is refused", S.WARNING, R.INVESTIGATE, P.NODE, C.SIGNAL, "NVML 4, EPERM"),
+    ("process_info_mismatch", "process list and memory disagree", S.WARNING, R.INVESTIGATE, P.GPU, C.SIGNAL, "NVML"),
+    ("unknown_consumer", "memory used that no process owns", S.WARNING, R.INVESTIGATE, P.GPU, C.SIGNAL, "NVML"),
+    ("driver_hang", "a process hangs in the driver", S.ERROR, R.REBOOT_NODE, P.NODE, C.REBOOT, "processes in state D"),
+    ("driver_library_mismatch", "library and kernel module differ", S.ERROR, R.REBOOT_NODE, P.NODE, C.SIGNAL,
+     "NVML 18"),
+    ("driver_not_loaded", "no driver is loaded", S.ERROR, R.INVESTIGATE, P.NODE, C.SIGNAL, "NVML 9"),
+    ("version_drift", "another driver than the pool's", S.WARNING, R.INVESTIGATE, P.NODE, C.SIGNAL, "inventory"),
+    ("profiling_broken", "activity counters read zero or fail", S.WARNING, R.INVESTIGATE, P.GPU, C.SIGNAL,
+     "GPM, DCGM 1001-"),
+    ("counter_saturated", "a counter stands at its end", S.INFO, R.NONE, P.GPU, C.RESET, "counter width"),
+    ("mig_reconfigured", "MIG instances have changed", S.INFO, R.NONE, P.GPU, None, "inventory"),
+    ("mig_instance_missing", "a MIG instance is gone", S.ERROR, R.INVESTIGATE, P.MIG, C.SIGNAL, "inventory"),
+    ("container_device_access_lost", "a container lost its GPU device", S.ERROR, R.RESTART_APP, P.REPLICA, C.SIGNAL,
+     "NVML 999"),
+)
+_HOST: tuple[_Row, ...] = (
+    ("memory_leak", "memory grows without work", S.WARNING, R.INVESTIGATE, P.PROCESS, C.SIGNAL, "process list"),
+    ("memory_zombie", "a dead process still owns memory", S.ERROR, R.RESET_GPU, P.GPU, C.RESET, "process list"),
+    ("stuck_in_kernel", "a process cannot be ended", S.ERROR, R.REBOOT_NODE, P.NODE, C.REBOOT, "processes in state D"),
+    ("mce", "machine check of processor or memory", S.WARNING, R.INVESTIGATE, P.NODE, C.REBOOT, "kernel mce lines"),
+    ("oom_kill", "the kernel killed a process for memory", S.ERROR, R.INVESTIGATE, P.NODE, None, "kernel"),
+    ("monitor_unreachable", "a source of readings is gone", S.WARNING, R.INVESTIGATE, P.NODE, C.SIGNAL, "source state"),
+    ("kernel_records_lost", "kernel records were overwritten unread", S.WARNING, R.INVESTIGATE, P.NODE, None,
+     "EPIPE, sequence"),
+    ("kernel_clock_skew", "kernel stamps and wall clock differ", S.WARNING, R.NONE, P.NODE, C.REBOOT, "kernel stamps"),
+    ("service_flapping", "a service restarts again and again", S.WARNING, R.INVESTIGATE, P.NODE, C.SIGNAL, "systemd"),
+    ("nic_down", "a network port is down", S.ERROR, R.INVESTIGATE, P.NODE, C.SIGNAL, "port state"),
+    ("nic_flap", "a network port goes up and down", S.WARNING, R.INVESTIGATE, P.NODE, C.SIGNAL, "link_downed counter"),
+    ("node_unknown", "no report for three periods", S.WARNING, R.NONE, P.NODE, C.SIGNAL, "heartbeats"),
+    ("node_lost", "two observers cannot reach the node", S.ERROR, R.INVESTIGATE, P.NODE, C.SIGNAL,
+     "heartbeats, observers"),
+    ("too_much_sick", "too much looks sick at once: doubt", S.ERROR, R.INVESTIGATE, P.FABRIC, C.PERSON,
+     "share of the fleet"),
+)
+_REPLICA: tuple[_Row, ...] = (
+    ("replica_stalled", "no step while work waits", S.ERROR, R.RESTART_APP, P.REPLICA, C.SIGNAL, "beat"),
+    ("replica_died", "the process ended by itself", S.ERROR, R.RESTART_APP, P.REPLICA, C.SIGNAL, "exit"),
+    ("replica_unhealthy", "answers fail", S.WARNING, R.INVESTIGATE, P.REPLICA, C.SIGNAL, "requests as users saw them"),
+    ("replica_wrong_gpu", "runs on another GPU than it should", S.ERROR, R.RESTART_APP, P.REPLICA, C.SIGNAL,
+     "process list"),
+    ("replica_failed_cleanup", "gone, but its memory is not free", S.ERROR, R.INVESTIGATE, P.REPLICA, C.SIGNAL,
+     "process list"),
+    ("collective_timeout", "members wait for one another", S.ERROR, R.RESTART_APP, P.REPLICA, C.SIGNAL,
+     "logs, activity"),
+    ("crash_loop", "dies again and again", S.ERROR, R.INVESTIGATE, P.REPLICA, C.PERSON, "attempt budget"),
+    ("placement_black_hole", "replicas die wherever this node takes them", S.ERROR, R.INVESTIGATE, P.NODE, C.PERSON,
+     "exits"),
+)
+# fmt: on
+
+_FIELDS: dict[str, tuple[str, ...]] = {
+    "aer": ("source",),
+    "mce": ("cpu", "bank"),
+    "nvlink_down": ("link",),
+    "nvlink_errors": ("link",),
+    "nic_down": ("nic",),
+    "nic_flap": ("nic",),
+    "monitor_unreachable": ("source",),
+    "probe_permission": ("source",),
+    "probe_hung": ("call",),
+    "service_flapping": ("unit",),
+    "oom_kill": ("pid",),
+}
+_CERTAIN = frozenset({"gpu_lost", "gpu_requires_reset"})  # the driver itself says so of this one GPU
+
+_DIFFERS: dict[str, str] = {
+    "remap_failed": "the vendor's tools disagree (reset or field diagnostic); a bank without spares needs a person",
+    "remap_pending": "EKS and others replace the machine; the repair works and waits for a reset at a quiet time",
+}
+
+NAMED: dict[str, CodeRow] = {
+    code: CodeRow(
+        code=code,
+        title=title,
+        severity=severity,
+        recovery=recovery,
+        scope=scope,
+        certain=code in _CERTAIN,
+        condition=clears_on is not None,
+        clears_on=clears_on or ClearsOn.SIGNAL,
+        discriminator=_FIELDS.get(code, ()),
+        differs=_DIFFERS.get(code),
+        source=source,
+    )
+    for table in (_GPU, _MEMORY, _LINKS, _HEAT, _DRIVER, _HOST, _REPLICA)
+    for code, title, severity, recovery, scope, clears_on, source in table
+}

@@ -1,0 +1,27 @@
+"""Every public SXid: what an NVSwitch reports. Numbers that are not here get the generic row of ``codes``.
+
+The word *Fatal* or *Non-fatal* of the line is worth more than these rows; they speak where the line lacks it.
+Numbers moved once: up to R545, 28000 to 28006 were the multicast and 29000 to 29006 the reduction errors that are 29000
+and 30000 from R550 on. The text of a line tells which is meant: see ``renumbered``.
+"""
+
+from vocab.catalogue.row import CodeRow
+from vocab.catalogue.sxids import chip, egress, host, ingress, interface, physical, port, transaction
+from vocab.catalogue.sxids.form import expand
+
+SXIDS: dict[int, CodeRow] = {}
+for _table in (host, ingress, egress, port, interface, transaction, physical, chip):
+    SXIDS |= expand(_table.UNITS)
+SXIDS = dict(sorted(SXIDS.items()))
+
+_MOVED = {28: "MC ", 29: "Red "}  # thousands of the old number, and how the texts of that unit begin
+_LAST_MOVED = 6
+
+
+def renumbered(number: int, text: str | None) -> int:
+    """Today's number of an SXid that an old driver printed, judged by its text; the same number if it did not move."""
+    thousands, rest = divmod(number, 1000)
+    start = _MOVED.get(thousands)
+    if start is None or rest > _LAST_MOVED or text is None or not text.startswith(start):
+        return number
+    return number + 1000

@@ -1,0 +1,91 @@
+"""SXids of crossbar, micro-controllers, cable cages."""
+
+from vocab.catalogue.sxids.form import Kind, Unit
+
+K = Kind
+
+# fmt: off
+UNITS: tuple[Unit, ...] = (
+    ("crossbar, old", (
+        (21000, "first number of the unit", K.MARK, None),
+        (21001, "UC ingress credit overflow", K.SILENT, "UNEXPECTED_ERR_REPORT_ISSUE"),
+        (21002, "UC ingress credit underflow", K.SILENT, "UNEXPECTED_ERR_REPORT_ISSUE"),
+        (21003, "UC egress credit overflow", K.SILENT, "UNEXPECTED_ERR_REPORT_ISSUE"),
+        (21004, "UC egress credit underflow", K.SILENT, "UNEXPECTED_ERR_REPORT_ISSUE"),
+        (21005, "UC ingress broken burst packet detected", K.SILENT, "UNEXPECTED_ERR_REPORT_ISSUE"),
+        (21006, "UC ingress not sticky packet detected", K.SILENT, "UNEXPECTED_ERR_REPORT_ISSUE"),
+        (21007, "UC ingress burst over 17 on a data channel", K.SILENT, "UNEXPECTED_ERR_REPORT_ISSUE"),
+        (21008, "UC ingress burst over 1 on a non-data channel", K.SILENT, "UNEXPECTED_ERR_REPORT_ISSUE"),
+        (21009, "UC invalid destination", K.SILENT, "UNEXPECTED_ERR_REPORT_ISSUE"),
+        (21010, "UC packet misroute", K.SILENT, "UNEXPECTED_ERR_REPORT_ISSUE"),
+    )),
+    ("link micro-controller", (
+        (22000, "first number of the unit", K.MARK, None),
+        (22001, "instruction memory error", K.SILENT, "IGNORE"),
+        (22002, "data memory error", K.SILENT, "IGNORE"),
+        (22003, "halted", K.FABRIC, "RESET_FABRIC"),
+        (22004, "boot error", K.SILENT, "IGNORE"),
+        (22005, "timeout", K.SILENT, "IGNORE"),
+        (22006, "data-link command fault", K.SILENT, "IGNORE"),
+        (22007, "data-link command timeout", K.SILENT, "IGNORE"),
+        (22008, "data-link command fail", K.SILENT, "IGNORE"),
+        (22009, "fatal interrupt", K.SILENT, "IGNORE"),
+        (22010, "watchdog expired", K.FABRIC, "IGNORE"),
+        (22011, "external error", K.FABRIC, "RESET_FABRIC"),
+        (22012, "a link is not available", K.LINK, "POTENTIALLY_FATAL"),
+        (22013, "data-link request (bursts at start-up are normal)", K.NOTED, "IGNORE"),
+    )),
+    ("crossbar", (
+        (23000, "first number of the unit", K.MARK, None),
+        (23001, "tile ingress buffer overflow", K.FABRIC, "RESET_FABRIC"),
+        (23002, "tile ingress buffer underflow", K.FABRIC, "RESET_FABRIC"),
+        (23003, "tile egress credit overflow", K.FABRIC, "RESET_FABRIC"),
+        (23004, "tile egress credit underflow", K.FABRIC, "RESET_FABRIC"),
+        (23005, "tile ingress broken burst packet", K.FABRIC, "RESET_FABRIC"),
+        (23006, "tile ingress not sticky packet", K.FABRIC, "RESET_FABRIC"),
+        (23007, "tile ingress burst over 9 on a data channel", K.FABRIC, "RESET_FABRIC"),
+        (23008, "tile ingress packet invalid destination", K.FABRIC, "RESET_FABRIC"),
+        (23009, "parity error (tile ingress packet)", K.FABRIC, "POTENTIALLY_FATAL"),
+        (23010, "tileout ingress buffer overflow", K.FABRIC, "RESET_FABRIC"),
+        (23011, "tileout ingress buffer underflow", K.FABRIC, "RESET_FABRIC"),
+        (23012, "tileout egress credit overflow", K.FABRIC, "RESET_FABRIC"),
+        (23013, "tileout egress credit underflow", K.FABRIC, "RESET_FABRIC"),
+        (23014, "tileout ingress broken burst packet", K.FABRIC, "RESET_FABRIC"),
+        (23015, "tileout ingress not sticky packet", K.FABRIC, "RESET_FABRIC"),
+        (23016, "tileout ingress burst over 9 on a data channel", K.FABRIC, "RESET_FABRIC"),
+        (23017, "parity error (tileout egress credit)", K.FABRIC, "POTENTIALLY_FATAL"),
+    )),
+    ("switch management processor", (
+        (26000, "first number of the unit", K.MARK, None),
+        (26001, "reset failed", K.FABRIC, "RESET_FABRIC"),
+        (26002, "start failed", K.FABRIC, "RESET_FABRIC"),
+        (26003, "command queue failed", K.FABRIC, "RESET_FABRIC"),
+        (26004, "command timed out", K.FABRIC, "RESET_FABRIC"),
+        (26005, "shutdown", K.FABRIC, "RESET_FABRIC"),
+        (26006, "halted", K.FABRIC, "RESET_FABRIC"),
+        (26007, "external error", K.FABRIC, "RESET_FABRIC"),
+        (26008, "watchdog expired", K.FABRIC, "IGNORE"),
+    )),
+    ("cable interface", (
+        (27000, "first number of the unit", K.MARK, None),
+        (27001, "reset failed", K.CABLE, "CHECK_LINK_MECHANICAL_CONNECTIONS"),
+        (27002, "initialisation failed", K.CABLE, "CHECK_LINK_MECHANICAL_CONNECTIONS"),
+        (27003, "timed out", K.CABLE, "CHECK_LINK_MECHANICAL_CONNECTIONS"),
+        (27004, "shutdown: links could not be brought back", K.CABLE, "CHECK_LINK_MECHANICAL_CONNECTIONS"),
+        (27005, "cable module access failed or faulty", K.CABLE, "CHECK_LINK_MECHANICAL_CONNECTIONS"),
+        (27006, "cable module did not start", K.CABLE, "CHECK_LINK_MECHANICAL_CONNECTIONS"),
+        (27007, "cable module recovery failed", K.CABLE, "CHECK_LINK_MECHANICAL_CONNECTIONS"),
+    )),
+    ("cable cage temperature", (
+        (28000, "first number of the unit", K.MARK, None),
+        (28001, "warning active", K.HOT, "CHECK_THERMALS"),
+        (28002, "warning ended", K.ENDED, "IGNORE"),
+        (28003, "over-temperature active", K.HOT, "CHECK_THERMALS"),
+        (28004, "over-temperature ended", K.ENDED, "IGNORE"),
+        (28005, "heartbeat lost, shutting down", K.SHUTDOWN, "CHECK_THERMALS"),
+    )),
+    ("multicast tags", (
+        (28006, "multicast time-out (old numbering)", K.CONTAINED, "REPORT_ISSUE"),
+    )),
+)
+# fmt: on

@@ -1,0 +1,60 @@
+"""SXids of what comes in at a port."""
+
+from vocab.catalogue.sxids.form import Kind, Unit
+
+K = Kind
+
+# fmt: off
+UNITS: tuple[Unit, ...] = (
+    ("port ingress", (
+        (11000, "first number of the unit", K.MARK, None),
+        (11001, "undecodable command", K.LINK, "POTENTIALLY_FATAL"),
+        (11002, "bus/device/function mismatch error", K.SILENT, "IGNORE"),
+        (11003, "bubble detected", K.SILENT, "IGNORE"),
+        (11004, "access control refused: partition or route set wrong", K.SETUP, "CHECK_FM_CONFIG"),
+        (11005, "poisoned packet", K.SILENT, "IGNORE"),
+        (11006, "corrected ECC limit", K.SILENT, "IGNORE"),
+        (11007, "uncorrectable ECC in packet header", K.SILENT, "POTENTIALLY_FATAL"),
+        (11008, "invalid command", K.SILENT, "IGNORE"),
+        (11009, "invalid virtual-channel set", K.LINK, "POTENTIALLY_FATAL"),
+        (11010, "extra error information", K.SILENT, "IGNORE"),
+        (11011, "request context mismatch error", K.NOTED, "IGNORE"),
+        (11012, "corrected ECC limit in NCISOC header memory", K.NOTED, "IGNORE"),
+        (11013, "uncorrectable ECC in NCISOC header memory", K.LINK, "POTENTIALLY_FATAL"),
+        (11014, "address out of bounds error", K.NOTED, "IGNORE"),
+        (11015, "RID table cfg error", K.NOTED, "IGNORE"),
+        (11016, "RLAN table cfg error", K.NOTED, "IGNORE"),
+        (11017, "uncorrectable ECC in remap table memory", K.CONTAINED, "POTENTIALLY_FATAL"),
+        (11018, "uncorrectable ECC in RID table memory", K.LINK, "POTENTIALLY_FATAL"),
+        (11019, "uncorrectable ECC in RLAN table memory", K.LINK, "POTENTIALLY_FATAL"),
+        (11020, "parity error (NCISOC)", K.LINK, "POTENTIALLY_FATAL"),
+        (11021, "corrected ECC limit in remap table memory", K.NOTED, "IGNORE"),
+        (11022, "corrected ECC limit in RID table memory", K.NOTED, "IGNORE"),
+        (11023, "corrected ECC limit in RLAN table memory", K.NOTED, "IGNORE"),
+        (11024, "address type error", K.NOTED, "IGNORE"),
+        (11025, "extended-A remap table index error", K.NOTED, "IGNORE"),
+        (11026, "extended-B remap table index error", K.NOTED, "IGNORE"),
+        (11027, "multicast remap table index error", K.NOTED, "IGNORE"),
+        (11028, "uncorrectable ECC in extended-A remap table memory", K.CONTAINED, "POTENTIALLY_FATAL"),
+        (11029, "uncorrectable ECC in extended-B remap table memory", K.CONTAINED, "POTENTIALLY_FATAL"),
+        (11030, "uncorrectable ECC in multicast remap table memory", K.CONTAINED, "POTENTIALLY_FATAL"),
+        (11031, "extended-A remap table request context mismatch error", K.NOTED, "IGNORE"),
+        (11032, "extended-B remap table request context mismatch error", K.NOTED, "IGNORE"),
+        (11033, "multicast remap table request context mismatch error", K.NOTED, "IGNORE"),
+        (11034, "extended-A remap table access-control check failed", K.NOTED, "IGNORE"),
+        (11035, "extended-B remap table access-control check failed", K.NOTED, "IGNORE"),
+        (11036, "multicast remap table access-control check failed", K.NOTED, "IGNORE"),
+        (11037, "extended-A remap table address out of bounds error", K.NOTED, "IGNORE"),
+        (11038, "extended-B remap table address out of bounds error", K.NOTED, "IGNORE"),
+        (11039, "multicast remap table address out of bounds error", K.NOTED, "IGNORE"),
+        (11040, "corrected ECC limit in extended-A remap table memory", K.NOTED, "IGNORE"),
+        (11041, "corrected ECC limit in extended-B remap table memory", K.NOTED, "IGNORE"),
+        (11042, "corrected ECC limit in multicast remap table memory", K.NOTED, "IGNORE"),
+        (11043, "multicast command to a unicast address error", K.NOTED, "IGNORE"),
+        (11044, "read of multicast reflective memory error", K.NOTED, "IGNORE"),
+        (11045, "extended-A remap table address type error", K.NOTED, "IGNORE"),
+        (11046, "extended-B remap table address type error", K.NOTED, "IGNORE"),
+        (11047, "multicast remap table address type error", K.NOTED, "IGNORE"),
+    )),
+)
+# fmt: on
