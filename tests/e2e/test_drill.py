@@ -105,7 +105,9 @@ async def test_an_application_fault_leaves_a_stepping_engine_alone(tmp_path: Pat
         gpu = next(gpu for gpu in await running.gpus() if gpu["uuid"] == victim["uuid"])
         assert gpu["holds"] == []
         assert gpu["phase"] == "in_service"
-        assert [each["pid"] for each in await running.replicas("chat") if each["replica"] == replica["replica"]] == [pid]
+        assert [each["pid"] for each in await running.replicas("chat") if each["replica"] == replica["replica"]] == [
+            pid
+        ]
 
 
 async def test_a_pair_is_placed_anew_when_one_member_falls(tmp_path: Path) -> None:

@@ -1,0 +1,21 @@
+from pathlib import Path
+
+import pytest
+
+from wire.disk import write_durably
+
+
+def test_a_file_is_replaced_whole_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
+    path = tmp_path / "desired.json"
+    write_durably(path, b"old")
+    write_durably(path, b"new" * 100_000)
+    assert path.read_bytes() == b"new" * 100_000
+    assert [each.name for each in tmp_path.iterdir()] == ["desired.json"]
+
+
+def test_a_failed_write_keeps_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "desired.json"
+    write_durably(path, b"old")
+    with pytest.raises(TypeError):
+        write_durably(path, "not bytes")  # type: ignore[arg-type]  # the mistake under test
+    assert path.read_bytes() == b"old"
