@@ -74,12 +74,20 @@ async def errors(request: web.Request, handler: Handler) -> web.StreamResponse:
         return error_reply("internal", "internal error; the log of this process has the details", 500)
 
 
-def token_gate(token: str | None) -> Any:
-    """A middleware that asks for ``Authorization: Bearer`` when there is a token."""
+def _is_open(path: str, open_paths: frozenset[str]) -> bool:
+    return path in OPEN_PATHS or path in open_paths or f"{path.rpartition('/')[0]}/*" in open_paths
+
+
+def token_gate(token: str | None, open_paths: frozenset[str] = frozenset()) -> Any:
+    """A middleware that asks for ``Authorization: Bearer`` when there is a token.
+
+    ``open_paths`` need none, beside health and readiness; one that ends in ``/*`` opens what lies right
+    below it. Only what holds no facts of the fleet belongs there, such as the shell of a page.
+    """
 
     @web.middleware
     async def gate(request: web.Request, handler: Handler) -> web.StreamResponse:
-        if token is None or request.path in OPEN_PATHS:
+        if token is None or _is_open(request.path, open_paths):
             return await handler(request)
         given = request.headers.get("Authorization", "").removeprefix("Bearer ")
         if not hmac.compare_digest(given.encode(), token.encode()):
@@ -101,9 +109,11 @@ def read_token(path: Path | None) -> str | None:
         raise ConfigError(f"{path}: cannot read the token: {error.strerror}") from error
 
 
-def make_app(*, ready: Answer, metrics: Exposition, token: str | None = None) -> web.Application:
+def make_app(
+    *, ready: Answer, metrics: Exposition, token: str | None = None, open_paths: frozenset[str] = frozenset()
+) -> web.Application:
     """An application with /healthz, /readyz and /metrics; the caller adds its own routes."""
-    app = web.Application(middlewares=[errors, token_gate(token)], client_max_size=MAX_BODY_BYTES)
+    app = web.Application(middlewares=[errors, token_gate(token, open_paths)], client_max_size=MAX_BODY_BYTES)
 
     async def healthz(_: web.Request) -> web.Response:
         return reply({"status": "ok"})

@@ -1,0 +1,1 @@
+"""One step a file, in order; a step that was released is never edited."""

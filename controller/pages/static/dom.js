@@ -1,0 +1,54 @@
+// Small ways to build and keep elements. Text always goes in as text, so nothing a node says can become markup.
+
+export const byId = (id) => document.getElementById(id);
+
+// An element: make("span", {class: "word", title: "…"}, "text", child, …)
+export function make(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (value !== null && value !== undefined && value !== false) element.setAttribute(name, value);
+  }
+  element.append(...children.filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+// Make the children of `parent` those of `items`, in order; an element is kept as long as its key is there.
+export function keep(parent, items, key, create, update) {
+  const before = new Map([...parent.children].map((child) => [child.dataset.key, child]));
+  items.forEach((item, place) => {
+    const name = String(key(item));
+    const element = before.get(name) ?? create(item);
+    before.delete(name);
+    element.dataset.key = name;
+    update(element, item);
+    if (parent.children[place] !== element) parent.insertBefore(element, parent.children[place] ?? null);
+  });
+  for (const gone of before.values()) gone.remove();
+}
+
+// Replace the children of `parent` only if what they show has changed (keeps selection and focus otherwise).
+export function fill(parent, sign, build) {
+  const text = JSON.stringify(sign);
+  if (parent.dataset.sign === text) return;
+  parent.dataset.sign = text;
+  parent.replaceChildren(...build().filter((child) => child !== null));
+}
+
+// Ask a question in the page's one dialog; the answer's text, or null.
+export function ask({ title, text, yes, value = "", secret = false }) {
+  const dialog = byId("ask");
+  byId("ask-title").textContent = title;
+  byId("ask-text").textContent = text;
+  byId("ask-yes").textContent = yes;
+  const input = byId("ask-value");
+  input.type = secret ? "password" : "text";
+  input.value = value;
+  input.required = true;
+  return new Promise((resolve) => {
+    dialog.returnValue = "";
+    dialog.addEventListener("close", () => resolve(dialog.returnValue === "yes" ? input.value : null), { once: true });
+    dialog.showModal();
+    input.focus();
+  });
+}

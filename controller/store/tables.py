@@ -1,0 +1,111 @@
+"""The tables, as SQLAlchemy sees them. The migrations create them; a test holds the two equal.
+
+``changes`` is the history: every decision line with its ``seq``, in commit order. ``standing`` points at
+the latest line of each thing, so that old history can be pruned and lists can be answered. Everything
+else is what arrived: events, node facts, spool records, orders of people.
+"""
+
+from sqlalchemy import Boolean, Column, Float, Index, Integer, MetaData, String, Table, Text
+
+metadata = MetaData()
+
+counters = Table(
+    "counters",
+    metadata,
+    Column("name", String, primary_key=True),  # seq: the last change; epoch: rises when a database was restored
+    Column("value", Integer, nullable=False),
+)
+
+changes = Table(
+    "changes",
+    metadata,
+    Column("seq", Integer, primary_key=True),
+    Column("at", Float, nullable=False),
+    Column("kind", String, nullable=False),
+    Column("key", String, nullable=False),  # the id of the event, condition, incident, hold or action; else the subject
+    Column("gpu", String),
+    Column("subject", String, nullable=False),  # gpu:UUID, node:NAME, replica:ID, ...; "" is the fleet
+    Column("incident", String),
+    Column("line", Text, nullable=False),
+    Index("changes_by_key", "kind", "key", "seq"),
+    Index("changes_by_gpu", "gpu", "seq"),
+    Index("changes_by_subject", "subject", "seq"),
+    Index("changes_by_incident", "incident", "seq"),
+    Index("changes_by_age", "at"),
+)
+
+standing = Table(
+    "standing",
+    metadata,
+    Column("kind", String, primary_key=True),
+    Column("key", String, primary_key=True),
+    Column("seq", Integer, nullable=False),
+    Column("finished", Boolean, nullable=False),  # cleared, closed, lifted or terminal: may be pruned when old
+    Column("line", Text, nullable=False),
+    Index("standing_by_seq", "kind", "seq"),
+)
+
+events = Table(
+    "events",
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("rev", Integer, nullable=False),
+    Column("stored", Integer, nullable=False),  # the seq counter when it was first stored: the order of lists
+    Column("at", Float, nullable=False),
+    Column("node", String, nullable=False),
+    Column("gpu", String),
+    Column("code", String, nullable=False),
+    Column("severity", Integer, nullable=False),
+    Column("body", Text, nullable=False),
+    Index("events_by_stored", "stored"),
+    Index("events_by_gpu", "gpu", "stored"),
+    Index("events_by_node", "node", "stored"),
+    Index("events_by_age", "at"),
+)
+
+nodes = Table(
+    "nodes",
+    metadata,
+    Column("node", String, primary_key=True),
+    Column("at", Float, nullable=False),
+    Column("body", Text, nullable=False),
+)
+
+positions = Table(
+    "positions",
+    metadata,
+    Column("node", String, primary_key=True),
+    Column("session", String, nullable=False),
+    Column("position", Integer, nullable=False),
+)
+
+received = Table(
+    "received",
+    metadata,
+    Column("node", String, primary_key=True),
+    Column("position", Integer, primary_key=True),
+    Column("digest", String, nullable=False),  # a repeat has the same; a spool that began anew has another
+    Column("at", Float, nullable=False),
+    Index("received_by_age", "at"),
+)
+
+desired = Table(
+    "desired",
+    metadata,
+    Column("node", String, primary_key=True),
+    Column("generation", Integer, nullable=False),
+    Column("body", Text, nullable=False),
+)
+
+audit = Table(
+    "audit",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("at", Float, nullable=False),
+    Column("actor", String, nullable=False),
+    Column("act", String, nullable=False),
+    Column("subject", String, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("outcome", Text, nullable=False),
+    Index("audit_by_age", "at"),
+)
