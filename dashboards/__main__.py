@@ -1,0 +1,29 @@
+"""``python -m dashboards [ROOT]``: write the generated files of the repository anew, the same bytes each time."""
+
+import sys
+from pathlib import Path
+
+from dashboards import gpu, metrics_page
+
+REPOSITORY = Path(__file__).parents[1]
+
+
+def generated() -> dict[str, bytes]:
+    """What is generated, by its path in the repository."""
+    return {
+        f"dashboards/json/{gpu.UID}.json": gpu.board(),
+        "docs/metrics.md": metrics_page.page().encode(),
+    }
+
+
+def main(root: Path) -> None:
+    """Write every generated file under ``root``."""
+    for name, content in generated().items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        print(path)  # noqa: T201 - a command says what it wrote
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else REPOSITORY)

@@ -1,0 +1,70 @@
+"""What all boards share: variables, annotations, time range, numbering, and their form as JSON.
+
+Files are the truth: ``uid`` is stable, ``id`` is null, edits in Grafana are off.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from grafana_foundation_sdk.builders import dashboard
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.models.dashboard import DashboardCursorSync, VariableRefresh, VariableSort
+
+from dashboards.panels import SOURCE
+
+
+def new_board(uid: str, title: str, description: str) -> dashboard.Dashboard:
+    """An empty board: last hour, refreshed every 15 s as Prometheus scrapes, one crosshair over all panels."""
+    return (
+        dashboard.Dashboard(title)
+        .uid(uid)
+        .description(description)
+        .tags(["corral"])
+        .readonly()
+        .time("now-1h", "now")
+        .refresh("15s")
+        .timezone("browser")
+        .tooltip(DashboardCursorSync.CROSSHAIR)
+        .with_variable(dashboard.DatasourceVariable("datasource").type("prometheus").label("Data source"))
+    )
+
+
+def label_variable(name: str, label: str, query: str) -> dashboard.QueryVariable:
+    """One value chosen from a label of a metric; it is asked anew when the time range changes."""
+    return (
+        dashboard.QueryVariable(name)
+        .label(label)
+        .datasource(SOURCE)
+        .query(query)
+        .refresh(VariableRefresh.ON_TIME_RANGE_CHANGED)
+        .sort(VariableSort.NATURAL_ASC)
+        .multi(False)
+        .include_all(False)
+    )
+
+
+def annotation(name: str, expression: str, text: str, color: str) -> Any:
+    """A mark on every panel for as long as ``expression`` gives a series; ``text`` may use ``{{label}}``."""
+    return {
+        "name": name,
+        "datasource": {"type": SOURCE.type_val, "uid": SOURCE.uid},
+        "enable": True,
+        "hide": False,
+        "iconColor": color,
+        "expr": expression,
+        "step": "30s",
+        "titleFormat": name,
+        "textFormat": text,
+        "useValueForTime": False,
+    }
+
+
+def encode(builder: dashboard.Dashboard, annotations: Sequence[Any] = ()) -> bytes:
+    """The board as the JSON that ships: the same bytes for the same board."""
+    board = msgspec.json.decode(JSONEncoder(sort_keys=True).encode(builder.build()))
+    board["id"] = None
+    board["annotations"] = {"list": list(annotations)}
+    for number, panel in enumerate(board["panels"], start=1):
+        panel["id"] = number
+    return msgspec.json.format(msgspec.json.encode(board, order="sorted"), indent=2) + b"\n"

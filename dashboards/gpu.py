@@ -1,0 +1,239 @@
+"""The GPU board: is this GPU working, with what, against which limits, and what went wrong.
+
+Its first row is the utilization trap made visible. Utilization is the share of time in which *any* kernel
+ran, so one small kernel after another reads 100 %. SM activity and DRAM activity say how much of the chip
+and of its memory bandwidth these kernels used; the engine's batch says why.
+"""
+
+from grafana_foundation_sdk.builders import dashboard, stat, timeseries
+
+from dashboards.board import encode, label_variable, new_board
+from dashboards.panels import GREEN, HALF, RED, THIRD, WIDE, YELLOW, Query, lines, number
+
+Panels = tuple[timeseries.Panel | stat.Panel, ...]
+
+UID = "corral-gpu"
+GPU = '{node="$node",gpu="$gpu"}'  # series of this GPU; the node comes from discovery
+NODE = '{node="$node"}'  # engines are known by node: their series do not name GPUs
+
+
+def board() -> bytes:
+    """The board's JSON."""
+    made = (
+        new_board(UID, "Corral / GPU", "One GPU: what it does, what it is allowed, what went wrong.")
+        .with_variable(label_variable("node", "Node", "label_values(corral_gpu_info, node)"))
+        .with_variable(label_variable("gpu", "GPU", 'label_values(corral_gpu_info{node="$node"}, gpu)'))
+    )
+    for title, panels in (
+        ("Can it be used?", _standing()),
+        ("Is it working? Utilization beside what the chip really does", _truth()),
+        ("What the engines on this node give it to do", _work()),
+        ("What limits it", _limits()),
+        ("What went wrong", _faults()),
+    ):
+        made = made.with_row(dashboard.Row(title))
+        for panel in panels:
+            made = made.with_panel(panel)
+    return encode(made)
+
+
+def _standing() -> Panels:
+    return (
+        number(
+            "Answers",
+            "Whether the agent's last read of this GPU worked. Good: yes. No: the driver gave an error or the"
+            " readings are too old, so everything else on this board is history. *No reading* means that the"
+            " agent itself is not scraped: unknown, which is not healthy.",
+            Query(f"corral_gpu_up{GPU}", "answers"),
+            "none",
+            steps=((None, RED), (1, GREEN)),
+            words={"0": ("no", RED), "1": ("yes", GREEN)},
+        ),
+        number(
+            "Fenced by its agent",
+            "Good: no. Fenced means that the agent saw a fault which is certain, and that replicas on this GPU admit no"
+            " new work until the controller's hold replaces the fence, or it expires after 120 s.",
+            Query(f"corral_gpu_fenced{GPU}", "fenced"),
+            "none",
+            steps=((None, GREEN), (1, RED)),
+            words={"0": ("no", GREEN), "1": ("fenced", RED)},
+        ),
+        number(
+            "Holds",
+            "Reasons why this GPU takes no new work. Good: 0. Each has an owner, and lifting one never lifts another's:"
+            " `corral explain GPU` names them.",
+            Query(f"corral_gpu_held{GPU}", "holds"),
+            "none",
+            steps=((None, GREEN), (1, YELLOW)),
+        ),
+        number(
+            "Xid errors, 24 h",
+            "Errors of this GPU that the driver reported to the kernel log; injected ones are not counted. Good: 0."
+            " The panel at the bottom tells the codes apart: some (13, 31, 43) are a program's own mistake.",
+            Query(f"increase(corral_gpu_xids_total{GPU}[24h])", "errors"),
+            "none",
+            steps=((None, GREEN), (0.5, RED)),
+        ),
+    )
+
+
+def _truth() -> Panels:
+    return (
+        lines(
+            "Utilization, SM activity, DRAM activity",
+            "Good for a serving GPU: SM or DRAM activity high together with utilization. **Utilization near 100 % with"
+            " both low is not a busy GPU**: it runs kernels back to back that leave it empty (launch-bound, or a batch"
+            " that is too small). DRAM activity high with SM activity low is decoding: memory-bound, and a larger batch"
+            " is nearly free. SM and tensor activity high is prefill or training: compute-bound. Utilization high with"
+            " activity and power both at idle level is a contradiction: a hang, or a counter that lies.",
+            (
+                Query(f"corral_gpu_utilization_ratio{GPU}", "utilization (any kernel ran)"),
+                Query(f"corral_gpu_sm_active_ratio{GPU}", "SM activity"),
+                Query(f"corral_gpu_dram_active_ratio{GPU}", "DRAM activity"),
+                Query(f"corral_gpu_tensor_active_ratio{GPU}", "tensor activity"),
+            ),
+            "percentunit",
+            width=WIDE,
+            height=10,
+            most=1,
+        ),
+        lines(
+            "Utilization without work",
+            "Utilization less the larger of SM and DRAM activity: time in which the GPU counted as busy and did little."
+            " Good: under 30 %. Steadily over 60 % means capacity that is paid for and not used: look at the batch"
+            " below, at CPU time of the engine, at small kernels.",
+            (
+                Query(
+                    f"clamp_min(corral_gpu_utilization_ratio{GPU} -"
+                    f" (corral_gpu_sm_active_ratio{GPU} > corral_gpu_dram_active_ratio{GPU}"
+                    f" or corral_gpu_dram_active_ratio{GPU}), 0)",
+                    "busy without work",
+                ),
+            ),
+            "percentunit",
+            most=1,
+        ),
+        lines(
+            "Power",
+            "Power tells the truth when counters do not: an H100 that works hard draws several hundred watts, an idle"
+            " one about 70. Good: it follows SM and DRAM activity. At the limit (dashed) the clock falls: normal under"
+            " full load, and the reason why more load gives less.",
+            (
+                Query(f"corral_gpu_power_watts{GPU}", "power"),
+                Query(f"corral_gpu_power_limit_watts{GPU}", "limit", dashed=True),
+            ),
+            "watt",
+        ),
+    )
+
+
+def _work() -> Panels:
+    return (
+        lines(
+            "Batch: requests that run",
+            "Requests in the engine's batch, by replica of this node. Good: enough of them that DRAM activity is put to"
+            " use. One or two with a queue beside them means that the engine holds back (KV cache full, or a limit).",
+            (Query(f"vllm:num_requests_running{NODE}", "{{replica}} {{model_name}}"),),
+            "none",
+            width=THIRD,
+        ),
+        lines(
+            "Queue: requests that wait",
+            "Good: 0, with short peaks. A queue that stands while the batch does not move is a wedged engine; a queue"
+            " that stands beside a full KV cache is a replica too few.",
+            (Query(f"vllm:num_requests_waiting{NODE}", "{{replica}} {{model_name}}"),),
+            "none",
+            width=THIRD,
+        ),
+        lines(
+            "KV cache in use",
+            "Good: under 90 %. At 100 % requests are put back into the queue and computed again.",
+            (Query(f"vllm:kv_cache_usage_perc{NODE}", "{{replica}} {{model_name}}"),),
+            "percentunit",
+            width=THIRD,
+            most=1,
+        ),
+        lines(
+            "Tokens made",
+            "Output tokens a second. The only panel of this board that users feel. Good: steady for a steady load; a"
+            " fall while utilization stays is the trap of the first row.",
+            (Query(f"rate(vllm:generation_tokens_total{NODE}[$__rate_interval])", "{{replica}} {{model_name}}"),),
+            "none",
+            width=HALF,
+        ),
+        lines(
+            "GPU memory",
+            "Memory in use of what the GPU has. An engine takes nearly all at its start and keeps it: good is a flat"
+            " line. In use without a replica on the GPU: somebody else's process.",
+            (
+                Query(f"corral_gpu_memory_used_bytes{GPU}", "in use"),
+                Query(f"corral_gpu_memory_total_bytes{GPU}", "of", dashed=True),
+            ),
+            "bytes",
+            width=HALF,
+        ),
+    )
+
+
+def _limits() -> Panels:
+    return (
+        lines(
+            "Temperature",
+            "Good: 5 degrees or more under the slowdown limit (dashed), where the hardware slows itself down.",
+            (
+                Query(f"corral_gpu_temperature_celsius{GPU}", "core"),
+                Query(f"corral_gpu_memory_temperature_celsius{GPU}", "memory"),
+                Query(f"corral_gpu_slowdown_celsius{GPU}", "slowdown", dashed=True),
+            ),
+            "celsius",
+            width=THIRD,
+        ),
+        lines(
+            "Clocks",
+            "Good under load: the SM clock near its highest and level. Low while idle is normal. Low under load: see"
+            " the panel beside this one for who took it.",
+            (
+                Query(f"corral_gpu_sm_clock_hertz{GPU}", "SM"),
+                Query(f"corral_gpu_memory_clock_hertz{GPU}", "memory"),
+            ),
+            "hertz",
+            width=THIRD,
+        ),
+        lines(
+            "Time slowed down",
+            "Share of time in which the clock was taken away, by cause. Good: heat and power brake 0. The power limit"
+            " under full load is normal; the power brake is the rack's power supply speaking.",
+            (
+                Query(f"rate(corral_gpu_thermal_violation_seconds_total{GPU}[$__rate_interval])", "heat"),
+                Query(f"rate(corral_gpu_power_violation_seconds_total{GPU}[$__rate_interval])", "power limit"),
+                Query(f"rate(corral_gpu_power_brake_seconds_total{GPU}[$__rate_interval])", "power brake"),
+            ),
+            "percentunit",
+            width=THIRD,
+            most=1,
+        ),
+    )
+
+
+def _faults() -> Panels:
+    return (
+        lines(
+            "Xid errors by code",
+            "New errors in each step of the graph. Good: none. docs/signals.md says what each code means and what"
+            " Corral does about it.",
+            (Query(f"increase(corral_gpu_xid_errors_total{GPU}[$__rate_interval]) > 0", "Xid {{xid}}"),),
+            "none",
+        ),
+        lines(
+            "Memory errors",
+            "Good: no uncorrected ones; corrected ones rare. Uncorrected errors end the programs that meet them; a row"
+            " that waits to be remapped needs a reset.",
+            (
+                Query(f"increase(corral_gpu_ecc_uncorrectable_total{GPU}[$__rate_interval])", "uncorrected"),
+                Query(f"increase(corral_gpu_ecc_correctable_total{GPU}[$__rate_interval])", "corrected"),
+                Query(f"corral_gpu_remap_pending{GPU}", "row remap waits for a reset"),
+                Query(f"corral_gpu_remap_failed{GPU}", "row remap failed"),
+            ),
+            "none",
+        ),
+    )

@@ -1,0 +1,147 @@
+"""Every board that ships: current, whole, and asking only for what is exported."""
+
+import json
+import re
+from collections.abc import Iterator
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+import yaml
+
+from dashboards.__main__ import REPOSITORY, generated
+from tests.expressions import catalogue, check
+
+JSON = REPOSITORY / "dashboards" / "json"
+BOARDS = sorted(path.name for path in JSON.glob("*.json"))
+
+# What a metric's name promises about its unit, and the Grafana units that show it as it is.
+UNITS = {
+    "_ratio": {"percentunit"},
+    "_perc": {"percentunit"},  # vLLM's name for a ratio
+    "_watts": {"watt"},
+    "_celsius": {"celsius"},
+    "_hertz": {"hertz"},
+    "_bytes": {"bytes"},
+    "_bytes_total": {"Bps"},
+    "_seconds": {"s"},
+    "_seconds_total": {"percentunit"},  # rate() of seconds is a share of time
+}
+
+
+@pytest.fixture(params=BOARDS)
+def board(request):
+    return json.loads((JSON / request.param).read_text())
+
+
+def panels(board) -> Iterator[dict]:
+    """The panels that draw something."""
+    return (panel for panel in board["panels"] if panel["type"] != "row")
+
+
+def targets(board) -> Iterator[tuple[dict, dict]]:
+    return ((panel, target) for panel in panels(board) for target in panel["targets"])
+
+
+@pytest.mark.parametrize("name", sorted(generated()))
+def test_a_generated_file_is_current(name):
+    assert (REPOSITORY / name).read_bytes() == generated()[name], "run: python -m dashboards"
+
+
+def test_no_board_lies_in_the_folder_that_nothing_generates():
+    assert {f"dashboards/json/{name}" for name in BOARDS} == {name for name in generated() if name.endswith(".json")}
+
+
+def test_files_are_the_truth(board):
+    assert board["id"] is None
+    assert board["editable"] is False
+    assert board["uid"].startswith("corral-")
+    assert f"{board['uid']}.json" in BOARDS
+
+
+def test_panels_are_numbered_once_and_do_not_overlap(board):
+    numbers = [panel["id"] for panel in board["panels"]]
+    assert len(set(numbers)) == len(numbers)
+    for one, other in combinations([panel["gridPos"] for panel in board["panels"]], 2):
+        beside = one["x"] + one["w"] <= other["x"] or other["x"] + other["w"] <= one["x"]
+        above = one["y"] + one["h"] <= other["y"] or other["y"] + other["h"] <= one["y"]
+        assert beside or above, (one, other)
+        assert one["x"] + one["w"] <= 24
+
+
+def test_every_panel_says_what_good_looks_like(board):
+    for panel in panels(board):
+        assert re.search(r"\b[Gg]ood\b", panel["description"]), panel["title"]
+
+
+def test_every_query_asks_the_data_source_that_was_chosen(board):
+    chosen = {"type": "prometheus", "uid": "${datasource}"}
+    for panel, target in targets(board):
+        assert panel["datasource"] == target["datasource"] == chosen
+    assert next(variable["type"] for variable in board["templating"]["list"]) == "datasource"
+    assert all(mark["datasource"] == chosen for mark in board["annotations"]["list"])
+
+
+def test_every_expression_asks_for_what_is_exported(board):
+    wrong = {target["expr"]: check(target["expr"])[0] for _, target in targets(board)}
+    wrong |= {mark["expr"]: check(mark["expr"])[0] for mark in board["annotations"]["list"]}
+    assert {expression: faults for expression, faults in wrong.items() if faults} == {}
+
+
+def test_every_legend_and_mark_uses_labels_that_the_result_carries(board):
+    texts = [(target["expr"], target["legendFormat"]) for _, target in targets(board)]
+    texts += [(mark["expr"], mark["textFormat"]) for mark in board["annotations"]["list"]]
+    for expression, text in texts:
+        _, labels = check(expression)
+        assert set(re.findall(r"\{\{(\w+)\}\}", text)) <= labels, (expression, text)
+
+
+def test_every_unit_is_that_of_its_metric(board):
+    for panel, target in targets(board):
+        unit = panel["fieldConfig"]["defaults"]["unit"]
+        for name in set(re.findall(r"[a-z_:]+", target["expr"])) & set(catalogue()):
+            suffixes = [suffix for suffix in UNITS if name.endswith(suffix)]
+            fits = UNITS[max(suffixes, key=len)] if suffixes else {"none", "short"}
+            assert unit in fits, (panel["title"], name, unit)
+
+
+def test_every_variable_is_a_label_of_its_metric(board):
+    known = catalogue()
+    asked = [variable["query"] for variable in board["templating"]["list"] if variable["type"] == "query"]
+    assert asked
+    for query in asked:
+        expression, label = re.fullmatch(r"label_values\((.+), (\w+)\)", query).groups()
+        assert check(expression)[0] == []
+        assert label in known[re.match(r"\w+", expression)[0]].labels
+
+
+def test_every_variable_that_is_used_exists(board):
+    declared = {variable["name"] for variable in board["templating"]["list"]}
+    for _, target in targets(board):
+        used = {name for name in re.findall(r"\$\{?(\w+)", target["expr"]) if not name.startswith("__")}
+        assert used <= declared
+
+
+def test_the_gpu_board_shows_utilization_beside_what_the_chip_does():
+    board = json.loads((JSON / "corral-gpu.json").read_text())
+    truth = next(panel for panel in panels(board) if "utilization_ratio" in panel["targets"][0]["expr"])
+    shown = {target["expr"].split("{")[0] for target in truth["targets"]}
+    assert shown >= {"corral_gpu_utilization_ratio", "corral_gpu_sm_active_ratio", "corral_gpu_dram_active_ratio"}
+
+
+def test_provisioning_keeps_edits_off_and_names_its_data_source():
+    provider = provisioned("dashboards")["providers"][0]
+    assert (provider["type"], provider["allowUiUpdates"]) == ("file", False)
+    source = provisioned("datasources")["datasources"][0]
+    assert (source["type"], source["editable"]) == ("prometheus", False)
+
+
+def test_grafana_knows_how_often_prometheus_scrapes():
+    prometheus = yaml.safe_load((REPOSITORY / "deploy/prometheus/prometheus.yml").read_text())
+    source = provisioned("datasources")["datasources"][0]
+    assert source["jsonData"]["timeInterval"] == prometheus["global"]["scrape_interval"]
+
+
+def provisioned(what: str) -> dict:
+    path: Path = REPOSITORY / "dashboards" / "provisioning" / what / "corral.yml"
+    return yaml.safe_load(path.read_text())
