@@ -5,8 +5,12 @@ import click
 from vocab.errors import InputError
 
 
-@click.command(help="Find GPU faults in kernel logs of any form (kmsg, dmesg, syslog, journal text or JSON, gzip; - is "
-               "standard input). Exit code 1 if an error or critical event is found, 2 if a file is not readable.")  # fmt: skip
+HELP = """Find GPU faults in kernel logs of any form: kmsg, dmesg, syslog, journal text or JSON, gzip; - is standard input.
+
+Exit code 1 if an error or critical event is found, 2 if a file is not readable."""
+
+
+@click.command(help=HELP)
 @click.argument("files", nargs=-1, required=True)
 @click.option("--json", "mode", flag_value="json", help="One event a line, as JSON.")
 @click.option("--parse", "mode", flag_value="parse", help="One parsed record a line, as JSON, without judgement.")

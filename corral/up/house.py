@@ -18,8 +18,9 @@ from typing import IO
 
 import msgspec
 
+from agent.replicas.identity import Identity, boot_id, stat
 from corral.up.plan import Plan
-from corral.up.processes import Process, replicas, start_s, stop
+from corral.up.processes import replicas, stop
 from vocab.errors import ConfigError, CorralError, Refused, Unreachable
 from wire.client import Client
 from wire.disk import write_durably
@@ -71,17 +72,18 @@ class House:
         stop([*self._recorded(), *replicas(self.plan.run)], GRACE_S)
         shutil.rmtree(self.plan.run, ignore_errors=True)
 
-    def _recorded(self) -> list[Process]:
+    def _recorded(self) -> list[Identity]:
         try:
-            return msgspec.json.decode((self.plan.state / "house.json").read_bytes(), type=list[Process])
+            return msgspec.json.decode((self.plan.state / "house.json").read_bytes(), type=list[Identity])
         except (OSError, msgspec.DecodeError):
             return []
 
     def _record(self) -> None:
+        boot = boot_id()
         living = [
-            Process(name, child.pid, began)
-            for name, child in self._children.items()
-            if child.returncode is None and (began := start_s(child.pid)) is not None
+            Identity(child.pid, seen.start_s, boot)
+            for child in self._children.values()
+            if child.returncode is None and (seen := stat(child.pid)) is not None
         ]
         write_durably(self.plan.state / "house.json", msgspec.json.encode(living))
 
@@ -154,20 +156,10 @@ class House:
     async def close(self) -> None:
         """Stop all: gateway, controller, agent, then the replicas; leaves no process behind."""
         self._wanted.clear()
-        living = [child for child in self._children.values() if child.returncode is None]
-        for child in living:
-            with contextlib.suppress(ProcessLookupError):
+        for child in self._children.values():
+            if child.returncode is None:
                 child.terminate()
-        _, late = (
-            await asyncio.wait([asyncio.ensure_future(child.wait()) for child in living], timeout=GRACE_S)
-            if living
-            else ((), ())
-        )
-        if late:
-            for child in living:
-                with contextlib.suppress(ProcessLookupError):
-                    child.kill()
-            await asyncio.gather(*late)
+        await asyncio.to_thread(stop, self._recorded(), GRACE_S)
         await asyncio.to_thread(stop, replicas(self.plan.run), GRACE_S)
         for watcher in list(self._watchers):
             watcher.cancel()

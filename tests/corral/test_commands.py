@@ -1,0 +1,218 @@
+"""The command line against a small real HTTP server that answers as a controller does."""
+
+import asyncio
+import socket
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+from aiohttp import web
+from click.testing import CliRunner, Result
+
+from corral.__main__ import COMMANDS, cli
+from vocab.errors import InputError, Refused, Unreachable
+from vocab.events import Event, Evidence, Recovery, Scope, Severity, Source
+from vocab.lines import ActionLine, AnyLine, EventLine, HoldLine, Subject
+from vocab.metrics import CONTROLLER
+from vocab.states import ActionKind, ActionState, ClearsOn
+from wire.exposition import Exposition
+from wire.server import decode, listen, make_app, reply
+
+GPU = "GPU-aaaaaaaa-0000-0000-0000-000000000001"
+OTHER = "GPU-bbbbbbbb-0000-0000-0000-000000000002"
+KERNEL_LINE = "NVRM: Xid (PCI:0000:19:00): 79, GPU has fallen off the bus."
+EVENT = Event(
+    id="0123456789abcdef0123",
+    at="2026-01-01T00:00:00.000000Z",
+    node="n1",
+    gpu=GPU,
+    code="xid:79",
+    severity=Severity.CRITICAL,
+    recovery=Recovery.REBOOT_NODE,
+    scope=Scope.GPU,
+    source=Source.KERNEL,
+    text="GPU has fallen off the bus",
+    evidence=(Evidence(source="kmsg", line=KERNEL_LINE),),
+)
+STORY: list[AnyLine] = [
+    EventLine(at=1.0, subject=Subject(gpu=GPU), event=EVENT),
+    HoldLine(
+        at=2.0,
+        subject=Subject(gpu=GPU),
+        id="h1",
+        op="placed",
+        owner="policy",
+        reason="xid:79",
+        clears_on=ClearsOn.REBOOT,
+    ),
+    ActionLine(
+        at=3.0,
+        subject=Subject(node="n1"),
+        id="a1",
+        of=ActionKind.REBOOT_NODE,
+        state=ActionState.WAITING,
+        token="1.4",
+        rule="xid:79",
+        policy="built-in",
+        disrupts=(Subject(gpu=OTHER),),
+        why="it takes other GPUs",
+    ),
+]
+
+
+def gpu(uuid: str, index: int, state: str) -> dict[str, Any]:
+    return {
+        "uuid": uuid,
+        "index": index,
+        "state": state,
+        "holds": [],
+        "readings": {"utilization_ratio": 1.0},
+        "replica": None,
+    }
+
+
+def fleet(state: str = "healthy") -> dict[str, Any]:
+    node = {
+        "node": "n1",
+        "virtual": True,
+        "level": "repair",
+        "state": "live",
+        "gpus": [gpu(GPU, 0, state), gpu(OTHER, 1, "healthy")],
+    }
+    chat = {"name": "chat", "ready": 1, "wanted": 2, "min_ready": 1}
+    waiting = {"id": "a1", "of": "reboot_node", "why": "it takes other GPUs"}
+    return {"nodes": [node], "deployments": [chat], "incidents_open": [], "actions_waiting": [waiting], "paused": False}
+
+
+class Controller:
+    """Answers the paths that commands use and writes down what was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str, Any]] = []
+        self.fleet = fleet()
+        with socket.socket() as door:
+            door.bind(("127.0.0.1", 0))
+            self.port = door.getsockname()[1]
+
+    async def answer(self, request: web.Request) -> web.Response:
+        body = decode(await request.read(), Any)
+        self.asked.append((request.method, request.path_qs, body))
+        match request.path:
+            case "/api/v1/fleet":
+                return reply(self.fleet)
+            case "/api/v1/events":
+                return reply([EVENT])
+            case path if path.endswith("/explain"):
+                return reply(STORY)
+            case "/api/v1/holds" | "/api/v1/pause" | "/api/v1/resume" | "/api/v1/approvals" | "/api/v1/holds/h1":
+                return reply({"id": "h1"})
+            case "/api/v1/holds/foreign":
+                raise Refused("the hold belongs to ops; lift it with --force")
+            case _:
+                raise InputError(f"no such path: {request.path}")
+
+
+@pytest.fixture
+def controller() -> Iterator[Controller]:
+    fake = Controller()
+    loop = asyncio.new_event_loop()
+
+    async def start() -> web.AppRunner:
+        app = make_app(ready=lambda: (True, ""), metrics=Exposition(CONTROLLER))
+        app.router.add_route("*", "/api/{rest:.*}", fake.answer)
+        return await listen(app, f"127.0.0.1:{fake.port}")
+
+    runner = loop.run_until_complete(start())
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    yield fake
+    asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result(10)
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join(10)
+    loop.close()
+
+
+def corral(controller: Controller, *arguments: str) -> Result:
+    return CliRunner().invoke(
+        cli,
+        arguments,
+        env={"CORRAL_URL": f"http://127.0.0.1:{controller.port}", "COLUMNS": "160"},
+        standalone_mode=False,
+    )
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_explains_itself(name: str) -> None:
+    result = CliRunner().invoke(cli, [name, "--help"])
+    assert result.exit_code == 0, result.output
+    assert "Usage:" in result.output
+
+
+def test_status_shows_a_virtual_node_as_virtual_and_what_waits(controller: Controller) -> None:
+    result = corral(controller, "status")
+    assert result.return_value == 0
+    for text in ("VIRTUAL", "healthy", "100%", "chat: 1 of 2 replicas ready", "corral approve a1"):
+        assert text in result.output
+
+
+@pytest.mark.parametrize("state", ["lost", "failed", "cordoned", "draining", "unknown"])
+def test_status_answers_one_when_a_gpu_is_out_of_service(controller: Controller, state: str) -> None:
+    controller.fleet = fleet(state)
+    assert corral(controller, "status").return_value == 1
+
+
+def test_explain_tells_the_story_in_order_with_the_raw_line(controller: Controller) -> None:
+    text = corral(controller, "explain", "0").output
+    places = [text.index(part) for part in (KERNEL_LINE, "hold placed by policy", "reboot_node waiting", OTHER)]
+    assert places == sorted(places)
+
+
+def test_explain_as_json_is_the_lines_themselves(controller: Controller) -> None:
+    lines = corral(controller, "explain", GPU, "--json").output.splitlines()
+    assert [msgspec.json.decode(line, type=AnyLine) for line in lines] == STORY
+
+
+def test_events_as_json_is_one_event_a_line(controller: Controller) -> None:
+    assert msgspec.json.decode(corral(controller, "events", "--json").output, type=Event) == EVENT
+
+
+@pytest.mark.parametrize("name", [GPU, "aaaaaaaa", "0", "n1/0"])
+def test_a_gpu_is_found_by_any_name_that_means_one(controller: Controller, name: str) -> None:
+    corral(controller, "hold", name, "--reason", "riser")
+    assert controller.asked[-1] == ("POST", "/api/v1/holds", {"subject": {"gpu": GPU}, "reason": "riser"})
+
+
+@pytest.mark.parametrize("name", ["GPU-", "7", "zzz", "n2/0"])
+def test_a_name_that_means_none_or_many_is_refused(controller: Controller, name: str) -> None:
+    result = corral(controller, "hold", name, "--reason", "riser")
+    assert isinstance(result.exception, InputError)
+    assert result.exception.exit_code == 2
+
+
+def test_another_owners_hold_is_refused_with_the_next_step(controller: Controller) -> None:
+    result = corral(controller, "lift", "foreign", "--reason", "done")
+    assert isinstance(result.exception, Refused)
+    assert "--force" in str(result.exception)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "path"),
+    [
+        (("pause",), "/api/v1/pause"),
+        (("resume",), "/api/v1/resume"),
+        (("approve", "a1"), "/api/v1/approvals"),
+        (("lift", "h1", "--reason", "done"), "/api/v1/holds/h1"),
+    ],
+)
+def test_the_other_orders_reach_the_controller(controller: Controller, arguments: tuple[str, ...], path: str) -> None:
+    assert corral(controller, *arguments).exception is None
+    assert controller.asked[-1][1] == path
+
+
+def test_nobody_there_is_exit_code_three_with_the_next_step() -> None:
+    result = CliRunner().invoke(cli, ["status"], env={"CORRAL_URL": "http://127.0.0.1:9"}, standalone_mode=False)
+    assert isinstance(result.exception, Unreachable)
+    assert result.exception.exit_code == 3
+    assert "corral up" in str(result.exception)
