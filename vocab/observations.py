@@ -184,6 +184,7 @@ class ReplicaSeen(Observation, frozen=True, kw_only=True, omit_defaults=True, ta
     oldest_wait_s: float | None = None
     step: int | None = None
     tokens: int | None = None
+    p999_step_s: float | None = None
     kv_ratio: float | None = None
     open_requests: int | None = None
     health: int | str | None = None
