@@ -1,7 +1,33 @@
-"""What the controller exports."""
+"""What the controller exports: the fleet as it sees it, and how it does itself."""
 
 from vocab.metrics.row import Kind, Metric
 
+_COMMIT = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
+
 CONTROLLER: tuple[Metric, ...] = (
     Metric("corral_controller_build_info", Kind.INFO, "Version of this process.", ("version",)),
+    Metric("corral_gpus", Kind.GAUGE, "GPUs by the state that is shown for them.", ("state",)),
+    Metric("corral_nodes", Kind.GAUGE, "Nodes by state.", ("state",)),
+    Metric("corral_node_info", Kind.INFO, "A node: whether it is virtual, and its level.", ("node", "virtual", "level")),
+    Metric("corral_node_report_age_seconds", Kind.GAUGE, "Seconds since a node's last report.", ("node",)),
+    Metric("corral_holds", Kind.GAUGE, "Standing holds by the class of their owner.", ("owner",)),
+    Metric("corral_conditions_open", Kind.GAUGE, "Open conditions by code and severity.", ("code", "severity")),
+    Metric("corral_incidents_open", Kind.GAUGE, "Open incidents by severity.", ("severity",)),
+    Metric("corral_actions", Kind.GAUGE, "Actions that are not over, by kind and state.", ("of", "state")),
+    Metric("corral_replicas_ready", Kind.GAUGE, "Ready replicas of a deployment.", ("deployment",)),
+    Metric("corral_replicas_wanted", Kind.GAUGE, "Replicas that a deployment asks for.", ("deployment",)),
+    Metric("corral_replicas_floor", Kind.GAUGE, "Ready replicas that no repair goes below.", ("deployment",)),
+    Metric("corral_paused", Kind.GAUGE, "1 while harmful automation is paused."),
+    Metric("corral_lines_total", Kind.COUNTER, "Decision lines stored, by kind.", ("kind",)),
+    Metric("corral_action_moves_total", Kind.COUNTER, "Actions that came to a state.", ("of", "state")),
+    Metric("corral_ingest_batches_total", Kind.COUNTER, "Batches of agents, by outcome.", ("outcome",)),
+    Metric("corral_ingest_items_total", Kind.COUNTER, "Spool records in batches: stored or repeated.", ("outcome",)),
+    Metric("corral_ingest_seconds", Kind.HISTOGRAM, "From a batch's arrival to its answer.", (), _COMMIT),
+    Metric("corral_store_up", Kind.GAUGE, "1 while the store takes writes."),
+    Metric("corral_store_failures_total", Kind.COUNTER, "Transactions that the store refused."),
+    Metric("corral_store_commit_seconds", Kind.HISTOGRAM, "Time of one transaction.", (), _COMMIT),
+    Metric("corral_store_seq", Kind.GAUGE, "The seq of the last change."),
+    Metric("corral_watch_readers", Kind.GAUGE, "Open streams of changes."),
+    Metric("corral_watch_dropped_total", Kind.COUNTER, "Streams closed because their reader was too slow."),
+    Metric("corral_jobs_total", Kind.COUNTER, "Housekeeping jobs by outcome.", ("job", "outcome")),
 )
