@@ -75,9 +75,9 @@ def bus_of(gpu: Any) -> str:
 
 def _xid(state: VirtualState, gpu: Any, fault: Fault) -> None:
     code = fault.code or 0
-    effect = _XID_EFFECTS.get(code)
-    if effect:
-        effect(gpu, fault)
+    if fault.facility == 0:  # a line that a program wrote changes no silicon and is no event of the driver
+        _XID_EFFECTS.get(code, _nothing)(gpu, fault)
+        state.push_event(fault.gpu, XID_EVENT, code)
     words = {
         "bus": bus_of(gpu),
         "index": fault.gpu,
@@ -89,14 +89,15 @@ def _xid(state: VirtualState, gpu: Any, fault: Fault) -> None:
     for line in () if gpu.introduced else INTRODUCTION:
         state.log(line.format(**words))
     gpu.introduced = 1
-    row = XID_TEXTS.get(code, GENERIC)
-    for payload in row.payloads if fault.text is None else (fault.text,):
-        filled = payload.format(**words) if fault.text is None else payload
-        state.log(xid_line(bus_of(gpu), code, filled, fault.pid, fault.process), facility=fault.facility)
+    usual = (payload.format(**words) for payload in XID_TEXTS.get(code, GENERIC))
+    for payload in usual if fault.text is None else (fault.text,):
+        state.log(xid_line(bus_of(gpu), code, payload, fault.pid, fault.process), facility=fault.facility)
     for line in FALLEN_OFF if code == 79 else ():
         state.log(line.format(**words), facility=fault.facility)
-    if fault.facility == 0:  # a line that a program wrote is no event of the driver
-        state.push_event(fault.gpu, XID_EVENT, code)
+
+
+def _nothing(_: Any, __: Fault) -> None:
+    """Most Xids tell of a process's mistake or of a passing error."""
 
 
 def _lose(gpu: Any, _: Fault) -> None:
