@@ -1,0 +1,122 @@
+"""What can move the core: one frozen type a kind. Nothing else reaches it.
+
+One batch of a node becomes, in this order: ``NodeReported`` (if the batch has facts), ``Reported``,
+``Arrived`` for each item in the order of its position, ``Sampled`` (if it has GPU readings) and ``Replicas``
+(if it has a list). All of them may come twice: an item that is known already yields no line.
+
+At a start the order is: ``Core.fold`` of every stored line, then ``Recalled`` for each stored node,
+``Declared`` for each deployment, then whatever arrives.
+"""
+
+import msgspec
+
+from vocab.messages import GpuStatus, Item, NodeFacts, ReplicaStatus
+
+
+class Deployment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A model to be kept running: ``replicas`` of it, never fewer than ``min_ready`` serving by our own doing.
+
+    ``gpus`` pins it to these GPUs (empty: any). The seconds are those of a drain: ``prestop_s`` out of
+    rotation, then up to ``drain_s`` for open requests, then ``kill_s`` between TERM and KILL.
+    """
+
+    name: str
+    replicas: int = 1
+    gpus_per_replica: int = 1
+    min_ready: int = 1
+    model: str = ""
+    engine: str = "torch"
+    gpus: tuple[str, ...] = ()
+    prestop_s: float = 0.0
+    drain_s: float = 120.0
+    kill_s: float = 10.0
+
+
+class Stimulus(msgspec.Struct, frozen=True, kw_only=True, tag_field="stimulus"):
+    """Base: a stimulus can be written down as JSON and played again."""
+
+
+class Recalled(Stimulus, frozen=True, kw_only=True, tag="recalled"):
+    """What the store knows of a node from before this start. Not a sign of life."""
+
+    facts: NodeFacts
+
+
+class Declared(Stimulus, frozen=True, kw_only=True, tag="declared"):
+    """A deployment as the configuration has it; ``replicas`` 0 drains what is left of one."""
+
+    deployment: Deployment
+
+
+class NodeReported(Stimulus, frozen=True, kw_only=True, tag="node_reported"):
+    """A node's own account of itself: inventory, boot, level."""
+
+    facts: NodeFacts
+
+
+class Reported(Stimulus, frozen=True, kw_only=True, tag="reported"):
+    """A heartbeat of a node; ``paused``: its PAUSE file stands, nothing harmful is done there."""
+
+    node: str
+    paused: bool = False
+
+
+class Sampled(Stimulus, frozen=True, kw_only=True, tag="sampled"):
+    """The latest readings of GPUs of a node; those left out are unchanged."""
+
+    node: str
+    gpus: tuple[GpuStatus, ...]
+
+
+class Replicas(Stimulus, frozen=True, kw_only=True, tag="replicas"):
+    """All replicas of a node as its agent sees them. One that the core does not know is adopted."""
+
+    node: str
+    statuses: tuple[ReplicaStatus, ...]
+
+
+class Arrived(Stimulus, frozen=True, kw_only=True, tag="arrived"):
+    """One item of a node's spool: an event, a cleared signal, a fence or the outcome of an order."""
+
+    node: str
+    item: Item
+
+
+class Asked(Stimulus, frozen=True, kw_only=True, tag="asked"):
+    """A person orders something. What is refused answers with a hold line of op ``refused``, or a note ``refused``.
+
+    ``do``                 names
+    ``hold``               ``gpu`` or ``node``, ``reason``
+    ``lift``               ``hold`` (its id), or ``gpu``/``node`` for all of ``owner``; another's only with ``force``
+    ``pause``, ``resume``  nothing
+    ``approve``            ``action`` (a waiting one), or ``gpu``/``node``/``incident`` for those that wait there
+    ``cancel``             ``action``, or ``gpu``/``node``/``incident`` for its unfinished drains and repairs
+    ``release``            ``gpu`` or ``incident``: back to service, whatever the policy says
+    ``drain``              ``gpu``, ``node`` or ``replica``: held, replaced elsewhere, drained
+    ``set_healthy``        ``gpu``: its conditions are cleared; the next bad signal opens them again
+    ``discard_backlog``    nothing: decisions that wait for a budget are cancelled
+    """
+
+    do: str
+    by: str = ""
+    reason: str = ""
+    owner: str = "operator"
+    force: bool = False
+    gpu: str | None = None
+    node: str | None = None
+    replica: str | None = None
+    deployment: str | None = None
+    incident: str | None = None
+    hold: str | None = None
+    action: str | None = None
+
+
+class Reached(Stimulus, frozen=True, kw_only=True, tag="reached"):
+    """Whether observer ``by`` (gateway, controller or another node) can reach node ``of``."""
+
+    of: str
+    by: str
+    ok: bool
+
+
+AnyStimulus = Recalled | Declared | NodeReported | Reported | Sampled | Replicas | Arrived | Asked | Reached

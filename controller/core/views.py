@@ -1,0 +1,93 @@
+"""The fleet as the core sees it, frozen: what the API, the page and the exporter show."""
+
+import msgspec
+
+from vocab.lines import ActionLine, ConditionLine, HoldLine, IncidentLine
+from vocab.readings import Readings
+
+
+class GpuView(msgspec.Struct, frozen=True, kw_only=True):
+    """A GPU. ``state`` is the one word; ``replica`` the one that is placed on it; ``error`` why it cannot be read."""
+
+    uuid: str
+    node: str
+    index: int
+    name: str | None
+    pci: str
+    state: str
+    health: str
+    phase: str
+    fresh: bool
+    placeable: bool
+    stranded: bool
+    holds: tuple[HoldLine, ...] = ()
+    conditions: tuple[ConditionLine, ...] = ()
+    incidents: tuple[str, ...] = ()
+    readings: Readings | None = None
+    error: str | None = None
+    replica: str | None = None
+
+
+class NodeView(msgspec.Struct, frozen=True, kw_only=True):
+    """A node. ``state`` live, unknown, lost or removed; ``seen_at`` its last report to this controller."""
+
+    node: str
+    virtual: bool
+    level: str
+    state: str
+    boot_id: str
+    driver: str | None
+    version: str
+    address: str
+    paused: bool
+    unknown_because: str | None
+    seen_at: float | None
+    holds: tuple[HoldLine, ...] = ()
+    conditions: tuple[ConditionLine, ...] = ()
+    gpus: tuple[GpuView, ...] = ()
+
+
+class ReplicaView(msgspec.Struct, frozen=True, kw_only=True):
+    """A replica that runs or should run; one that has ended is not shown."""
+
+    replica: str
+    deployment: str
+    state: str
+    url: str
+    node: str
+    gpus: tuple[str, ...]
+    admitting: bool
+    ready: bool
+    model: str
+    running: int = 0
+    waiting: int = 0
+    open_requests: int = 0
+    attempt: int = 1
+
+
+class DeploymentView(msgspec.Struct, frozen=True, kw_only=True):
+    """A deployment: ``wanted`` replicas declared, ``replicas`` that exist, ``ready`` that admit requests."""
+
+    name: str
+    model: str
+    engine: str
+    wanted: int
+    replicas: int
+    ready: int
+    min_ready: int
+    gpus_per_replica: int
+
+
+class View(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything at one moment. ``actions`` are those not ended; the waiting ones are among them."""
+
+    paused: bool
+    settled: bool  # the start is over: harmful acts are possible
+    nodes: tuple[NodeView, ...]
+    deployments: tuple[DeploymentView, ...]
+    replicas: tuple[ReplicaView, ...]
+    incidents: tuple[IncidentLine, ...]  # open ones
+    conditions: tuple[ConditionLine, ...]  # open ones
+    holds: tuple[HoldLine, ...]  # standing ones
+    actions: tuple[ActionLine, ...]
+    counts: dict[str, int]  # in GPUs: total, in_service, free, unhealthy, stranded, overcommitted
