@@ -1,0 +1,48 @@
+"""What a replica's beat says over time: is it alive, does it step while there is work?
+
+Pure: the beat and the time come in. A busy engine may answer no request for seconds and still step; a
+wedged one may answer every probe and never step again. Only the step counter tells them apart.
+"""
+
+import msgspec
+
+from vocab.beat import Beat
+
+STALL_S = 5.0  # no step for that long while work waits ...
+STALL_STEPS = 5.0  # ... and for that many of its own p99.9 steps: it is stalled
+SILENT_S = 5.0  # an engine writes its beat every 0.5 s from a thread of its own; older means frozen
+
+
+class Pulse(msgspec.Struct, frozen=True):
+    """The latest whole beat, and when (monotonic) the engine was last seen to step or to have no work."""
+
+    beat: Beat | None = None
+    moved_at: float = 0.0
+
+
+def follow(pulse: Pulse, beat: Beat | None, now: float) -> Pulse:
+    """The pulse after a look; a beat that could not be read whole keeps the one before."""
+    if beat is None:
+        return pulse
+    before = pulse.beat
+    idle = beat.running == 0 and beat.waiting == 0
+    moved = before is None or before.pid != beat.pid or before.step != beat.step or idle
+    return Pulse(beat, now if moved else pulse.moved_at)
+
+
+def stepping(pulse: Pulse, now: float) -> bool:
+    """False only when it is known to stand still: work without a step, or a beat that has stopped."""
+    beat = pulse.beat
+    if beat is None:
+        return True
+    if now - beat.written_ns / 1e9 > SILENT_S:
+        return False
+    limit = max(STALL_S, STALL_STEPS * beat.p999_step_ns / 1e9)
+    return now - pulse.moved_at <= limit
+
+
+def oldest_wait_s(beat: Beat, now: float) -> float | None:
+    """How long the oldest waiting request has waited, seconds; None if none waits."""
+    if beat.waiting == 0 or beat.oldest_wait_since_ns == 0:
+        return None
+    return max(0.0, now - beat.oldest_wait_since_ns / 1e9)

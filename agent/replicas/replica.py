@@ -1,0 +1,267 @@
+"""One replica as its supervisor holds it: the record, the pulse, and what has been said to it.
+
+Owned by the supervisor's loop alone. ``actual`` is what the plan sees, ``status`` what the controller is
+told, ``seen`` what the judge gets.
+"""
+
+import os
+
+import msgspec
+
+from agent.replicas.door import Answer
+from agent.replicas.identity import alive, survivors
+from agent.replicas.plan import Actual, Stage
+from agent.replicas.pulse import Pulse, follow, oldest_wait_s, stepping
+from agent.replicas.record import Folder, ReplicaRecord
+from vocab.beat import Beat, unpack
+from vocab.messages import ReplicaSpec, ReplicaStatus
+from vocab.observations import Exit, ReplicaSeen
+
+CUT_OFF = 3  # the engine's exit code when its drain's time was over before its requests were
+
+
+class Replica:
+    """A process that was started for a spec; after its end, how it ended."""
+
+    def __init__(self, folder: Folder, record: ReplicaRecord) -> None:
+        self.folder = folder
+        self.record = record
+        self.pulse = Pulse()
+        self.was_ready = False
+        self.admitting: bool | None = None  # as it last answered
+        self.withdrawn_at: float | None = None
+        self.terminated_at: float | None = None
+        self.killed_at: float | None = None
+        self.tried_at: float | None = None
+        self._heard_at = 0.0  # beats written before its last answer say nothing newer
+        self.drain_taken = False
+        self.refuses = False
+        self.health: int | str | None = None
+        self._parting: Exit | None = None  # how the leader ended, while others of its session still live
+
+    # -- what happens to it ---------------------------------------------------------------------------
+
+    def look(self, boot: str, now: float) -> None:
+        """Reap it if it has ended, else read its beat. Never waits."""
+        if self.record.exit is not None:
+            return
+        seen = _reap(self.record.pid)
+        if seen is None and alive(self.record.identity, boot):
+            self._read_beat(now)
+            return
+        if self._parting is None:
+            self._parting = seen or Exit()
+        if survivors(self.record.identity, self.record.mark, boot):
+            if self.terminated_at is None:
+                self.terminated_at = now - self.record.spec.kill_s  # nobody is left to end them in good order
+            return
+        self._end(now)
+
+    def _read_beat(self, now: float) -> None:
+        try:
+            beat = unpack(self.folder.beat.read_bytes())
+        except OSError:
+            return
+        if beat is None or beat.pid != self.record.pid:
+            return  # being written, or left by the process before
+        self.pulse = follow(self.pulse, beat, now)
+        self.was_ready |= beat.ready
+        if beat.draining:
+            self.drain_taken, self.admitting = True, False
+            self.keep(drain_at=now)  # unless it was us who asked it to go
+        elif beat.ready and beat.written_ns / 1e9 > self._heard_at:
+            self.admitting = beat.admitting
+
+    def _end(self, now: float) -> None:
+        asked = self.asked
+        exit_ = _named(self._parting or Exit(), asked=asked, killed=self.killed_at is not None)
+        if not asked:
+            exit_ = msgspec.structs.replace(exit_, text=self.folder.last_words())
+        crashes = self.record.crashes if asked else (*self.record.crashes, now)
+        self.record = msgspec.structs.replace(self.record, exit=exit_, ended_at=now, crashes=crashes)
+        self.folder.end(self.record)
+
+    def keep(self, *, drain_at: float | None = None, token: str | None = None) -> None:
+        """Write a changed fact of the living process to its record."""
+        if not self.living:
+            return
+        record = self.record
+        if drain_at is not None and record.drain_at is None:
+            record = msgspec.structs.replace(record, drain_at=drain_at)
+        if token is not None and token != record.token:
+            spec = msgspec.structs.replace(record.spec, token=token)
+            record = msgspec.structs.replace(record, token=token, spec=spec, crashes=())
+        if record != self.record:
+            self.record = record
+            self.folder.record(record)
+
+    def give_up(self) -> None:
+        """No more restarts under this token."""
+        last = self.record.exit or Exit()
+        self.record = msgspec.structs.replace(self.record, exit=msgspec.structs.replace(last, reason="crash_loop"))
+        self.folder.end(self.record)
+
+    def answered(self, answer: Answer, now: float, *, admitting: bool) -> None:
+        """It took (or did not take) an order about admission."""
+        self._heard(answer, now)
+        if answer.taken:
+            self.admitting = admitting
+            if admitting:
+                self.withdrawn_at = None
+
+    def told_to_exit(self, answer: Answer, now: float) -> None:
+        """It took (or did not take) the order to drain and exit."""
+        self._heard(answer, now)
+        if answer.taken:
+            self.drain_taken, self.admitting = True, False
+
+    def _heard(self, answer: Answer, now: float) -> None:
+        self.refuses = answer.error == "refused"
+        self.tried_at = None if answer.taken else now
+        self._heard_at = now if answer.taken else self._heard_at
+
+    def probed(self, answer: Answer) -> None:
+        """The answer to a look at its health (or, while it starts, at its readiness)."""
+        if not self.was_ready:
+            self.was_ready = answer.status == 200 or answer.reason == "fenced"
+            return
+        self.health = answer.status if answer.status is not None else answer.error
+        self.refuses = answer.error == "refused"
+
+    # -- what it is -----------------------------------------------------------------------------------
+
+    @property
+    def beat(self) -> Beat | None:
+        """Its latest beat."""
+        return self.pulse.beat
+
+    @property
+    def living(self) -> bool:
+        """Whether a process of it lives."""
+        return self.record.exit is None
+
+    @property
+    def asked(self) -> bool:
+        """Whether somebody told it to end."""
+        return self.record.drain_at is not None
+
+    def actual(self) -> Actual:
+        """As the plan sees it."""
+        stage, since = self._stage()
+        return Actual(
+            replica=self.record.replica,
+            stage=stage,
+            spec=self.record.spec,
+            admitting=self.admitting,
+            stage_at=since,
+            tried_at=self.tried_at,
+            refuses=self.refuses,
+            drain_taken=self.drain_taken,
+            crashes=self.record.crashes,
+            asked=self.asked,
+            given_up=self.record.exit is not None and self.record.exit.reason == "crash_loop",
+        )
+
+    def _stage(self) -> tuple[Stage, float]:
+        if not self.living:
+            return Stage.ENDED, self.record.ended_at or 0.0
+        for stage, since in (
+            (Stage.KILLED, self.killed_at),
+            (Stage.TERMINATED, self.terminated_at),
+            (Stage.DRAINING, self.record.drain_at),
+            (Stage.WITHDRAWN, self.withdrawn_at),
+        ):
+            if since is not None:
+                return stage, since
+        return Stage.RUNNING, self.record.began
+
+    def phase(self, *, restarting: bool) -> str:
+        """Starting, ready, draining or stopped; one that will be started again is starting."""
+        if not self.living:
+            return "starting" if restarting else "stopped"
+        if self._stage()[0] is not Stage.RUNNING:
+            return "draining"
+        return "ready" if self.was_ready else "starting"
+
+    def status(self, wanted: ReplicaSpec | None, now: float, *, restarting: bool) -> ReplicaStatus:
+        """As the controller is told."""
+        record, beat = self.record, (self.beat if self.living else None) or Beat(pid=0)
+        runs = self.living and self._stage()[0] is Stage.RUNNING
+        token = record.token if wanted is None or (runs and wanted.phase != "run") else wanted.token
+        return ReplicaStatus(
+            replica=record.replica,
+            deployment=record.deployment,
+            members=record.members,
+            phase=self.phase(restarting=restarting),
+            ready=self.living and (beat.ready if self.beat else self.was_ready),
+            admitting=self.living and runs and self.was_ready and self.admitting is not False,
+            stepping=self.living and stepping(self.pulse, now),
+            running=beat.running,
+            waiting=beat.waiting,
+            open_requests=beat.open_requests,
+            url=record.url,
+            pid=record.pid if self.living else None,
+            attempt=record.attempt,
+            token=token,
+            exit=record.exit,
+        )
+
+    def seen(self, at: float, node: str, now: float, *, restarting: bool) -> ReplicaSeen:
+        """As the judge gets it; ``at`` is epoch seconds, ``now`` monotonic."""
+        record, beat = self.record, self.beat if self.living else None
+        common = ReplicaSeen(
+            at=at,
+            node=node,
+            replica=record.replica,
+            deployment=record.deployment,
+            members=record.members,
+            pids=(record.pid,) if self.living and record.pid is not None else (),
+            phase=self.phase(restarting=restarting),
+            health=self.health if self.living else None,
+            ready=False if not self.living else None,
+            exit=record.exit,
+        )
+        if beat is None:
+            return common
+        return msgspec.structs.replace(
+            common,
+            ready=beat.ready,
+            running=beat.running,
+            waiting=beat.waiting,
+            oldest_wait_s=oldest_wait_s(beat, now),
+            step=beat.step,
+            tokens=beat.tokens,
+            kv_ratio=beat.kv_ratio,
+            open_requests=beat.open_requests,
+            error=beat.error_code or None,
+            requests_ok=beat.requests_ok,
+            requests_failed=beat.requests_failed,
+            requests_timed_out=beat.requests_timed_out,
+        )
+
+
+def _reap(pid: int | None) -> Exit | None:
+    """How our child ended; None while it runs. Of a process that is not our child nothing can be learned."""
+    try:
+        done, status = os.waitpid(pid or 0, os.WNOHANG) if pid else (0, 0)
+    except ChildProcessError:
+        return None
+    if not done:
+        return None
+    code = os.waitstatus_to_exitcode(status)
+    return Exit(code=code) if code >= 0 else Exit(signal=-code)
+
+
+def _named(exit_: Exit, *, asked: bool, killed: bool) -> Exit:
+    """The exit with its reason."""
+    if exit_.code is None and exit_.signal is None:
+        reason = "exit unseen"
+    elif not asked:
+        reason = "crashed"
+    elif exit_.code == 0:
+        reason = "drained"
+    elif exit_.code == CUT_OFF:
+        reason = "cut off"
+    else:
+        reason = "killed" if killed or exit_.signal is not None else "crashed"
+    return msgspec.structs.replace(exit_, reason=reason)

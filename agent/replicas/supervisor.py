@@ -1,0 +1,254 @@
+"""The loop that keeps the replicas of this node as Desired says: look, plan, do.
+
+Processes are never killed because the agent stops: ``run`` ends, they live on, and ``adopt`` of the next
+agent takes them over. Nothing here waits for a process or an engine: each order is a task with a deadline.
+
+Order of calls at start: ``adopt``, then ``fence`` for each fence that stands, then ``converge``, then ``run``.
+A fence that is not told before the first ``converge`` would be taken for one that was lifted.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from agent.replicas import identity
+from agent.replicas.adoption import take_over
+from agent.replicas.launch import Spawn, spawn_detached
+from agent.replicas.orders import Orders
+from agent.replicas.plan import gpus, plan, same_process
+from agent.replicas.record import Folder, ReplicaRecord, known, prune
+from agent.replicas.replica import Replica
+from agent.replicas.starter import Starter
+from agent.replicas.steps import Drain, Fence, Forget, GiveUp, Kill, Start, Step, Terminate, Unfence, Withdraw
+from vocab.clock import Clock
+from vocab.messages import ReplicaSpec, ReplicaStatus
+from vocab.observations import Exit, ReplicaSeen
+
+log = logging.getLogger(__name__)
+
+TICK_S = 0.25  # a look costs two small reads a replica
+
+
+class Supervisor:
+    """The replicas of one node. All methods belong to the event loop's thread.
+
+    ``program`` starts an engine (``python -m engine`` by default); ``cpu`` is true on a virtual node.
+    """
+
+    def __init__(
+        self,
+        run_dir: Path,
+        clock: Clock,
+        base_port: int,
+        python: str = sys.executable,
+        *,
+        node: str = "",
+        cpu: bool = True,
+        program: Sequence[str] = (),
+        spawn: Spawn = spawn_detached,
+        inherited: Mapping[str, str] = os.environ,
+        boot_id: str | None = None,
+    ) -> None:
+        self._run_dir = run_dir.absolute()
+        self._clock = clock
+        self._node = node
+        self._boot = boot_id or identity.boot_id()
+        program = tuple(program) or (python, "-m", "engine")
+        self._starter = Starter(self._run_dir, clock, base_port, program, spawn, inherited, self._boot, cpu=cpu)
+        self._wake = asyncio.Event()
+        self._orders = Orders(clock, self._wake.set)
+        self._replicas: dict[str, Replica] = {}
+        self._desired: tuple[ReplicaSpec, ...] | None = None
+        self._fenced: frozenset[str] = frozenset()
+        self._unreported: list[ReplicaSeen] = []
+
+    # -- what the agent asks for ------------------------------------------------------------------------
+
+    def adopt(self) -> tuple[str, ...]:
+        """Take over the processes that an earlier agent of this boot left; the names of those that live."""
+        now = self._clock.monotonic()
+        for name in known(self._run_dir):
+            folder = Folder(self._run_dir, name)
+            record = take_over(folder, self._boot, now)
+            if record is None:
+                continue
+            self._replicas[name] = replica = Replica(folder, record)
+            if record.exit is not None and record.exit.reason == "exit unseen" and record.ended_at == now:
+                self._report_end(replica)
+            replica.look(self._boot, now)
+        living = tuple(name for name, replica in sorted(self._replicas.items()) if replica.living)
+        for name in living:
+            log.info("replica adopted", extra={"replica": name, "pid": self._replicas[name].record.pid})
+        return living
+
+    def converge(self, specs: Sequence[ReplicaSpec]) -> None:
+        """What should run from now on; what is not named is drained and stopped."""
+        self._desired = tuple(specs)
+        self._wake.set()
+
+    def fence(self, gpu: str) -> None:
+        """Replicas with a member on this GPU stop admitting, at once; none is started on it."""
+        self._fenced |= {gpu}
+        self._wake.set()
+
+    def unfence(self, gpu: str) -> None:
+        """The GPU may be used again."""
+        self._fenced -= {gpu}
+        self._wake.set()
+
+    @property
+    def fenced(self) -> frozenset[str]:
+        """The GPUs that are fenced."""
+        return self._fenced
+
+    def statuses(self) -> tuple[ReplicaStatus, ...]:
+        """Every replica that is wanted or lives, as the controller is told."""
+        now = self._clock.monotonic()
+        wanted = {spec.replica: spec for spec in self._desired or ()}
+        there = (
+            replica.status(wanted.get(name), now, restarting=self._restarting(replica, wanted.get(name)))
+            for name, replica in self._replicas.items()
+        )
+        absent = (_not_started(spec) for name, spec in wanted.items() if name not in self._replicas)
+        return tuple(sorted((*there, *absent), key=lambda status: status.replica))
+
+    def observations(self, at: float) -> list[ReplicaSeen]:
+        """Every replica as it is at ``at`` (epoch seconds); before them each end since the last call, once."""
+        now = self._clock.monotonic()
+        wanted = {spec.replica: spec for spec in self._desired or ()}
+        ends, self._unreported = self._unreported, []
+        return [
+            *(msgspec.structs.replace(end, at=at) for end in ends),
+            *(
+                replica.seen(at, self._node, now, restarting=self._restarting(replica, wanted.get(name)))
+                for name, replica in sorted(self._replicas.items())
+                if replica.living
+            ),
+        ]
+
+    def records(self) -> tuple[ReplicaRecord, ...]:
+        """The records of the processes that live."""
+        return tuple(replica.record for _, replica in sorted(self._replicas.items()) if replica.living)
+
+    # -- the loop ---------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Keep the node as desired until cancelled. Processes live on."""
+        async with self._orders:
+            while True:
+                self._wake.clear()
+                self._look()
+                for step in self._plan():
+                    self._do(step)
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._wake.wait(), TICK_S)
+
+    def _look(self) -> None:
+        now = self._clock.monotonic()
+        for replica in self._replicas.values():
+            lived = replica.living
+            replica.look(self._boot, now)
+            if lived and not replica.living:
+                self._report_end(replica)
+            elif replica.living:
+                self._orders.probe_if_due(replica)
+
+    def _plan(self) -> tuple[Step, ...]:
+        actual = tuple(replica.actual() for replica in self._replicas.values())
+        for spec in self._desired or ():
+            replica = self._replicas.get(spec.replica)
+            if replica and replica.living and spec.phase == "run" and same_process(spec, replica.record.spec):
+                replica.keep(token=spec.token)
+        return plan(self._desired, actual, self._fenced, self._clock.monotonic())
+
+    def _do(self, step: Step) -> None:
+        match step:
+            case Start():
+                self._start(step)
+            case Terminate():
+                self._terminate(self._replicas[step.replica])
+            case Kill():
+                self._kill(self._replicas[step.replica])
+            case GiveUp():
+                self._give_up(self._replicas[step.replica])
+            case Forget():
+                self._forget(self._replicas[step.replica])
+            case Fence() | Unfence() | Withdraw() | Drain():
+                self._orders.give(step, self._replicas[step.replica])
+
+    # -- instant steps ----------------------------------------------------------------------------------
+
+    def _start(self, step: Start) -> None:
+        before = self._replicas.get(step.replica)
+        taken = {replica.record.port for replica in self._replicas.values() if replica is not before}
+        self._replicas[step.replica] = replica = self._starter.start(step, before, taken)
+        if not replica.living:
+            self._report_end(replica)
+            return
+        record = replica.record
+        told = {"replica": record.replica, "pid": record.pid, "url": record.url, "attempt": record.attempt}
+        log.info("replica started", extra=told)
+
+    def _terminate(self, replica: Replica) -> None:
+        now = self._clock.monotonic()
+        replica.terminated_at = now
+        replica.keep(drain_at=now)
+        log.warning("replica did not drain: SIGTERM", extra={"replica": replica.record.replica})
+        identity.send_to_session(replica.record.identity, replica.record.mark, signal.SIGTERM, self._boot)
+
+    def _kill(self, replica: Replica) -> None:
+        record = replica.record
+        again = replica.killed_at is not None
+        replica.killed_at = self._clock.monotonic()
+        state = identity.stat(record.pid or 0)
+        log.error(
+            "replica still lives after SIGKILL" if again else "replica did not end: SIGKILL",
+            extra={"replica": record.replica, "pid": record.pid, "state": state.state if state else "gone"},
+        )
+        identity.send_to_session(record.identity, record.mark, signal.SIGKILL, self._boot)
+
+    def _give_up(self, replica: Replica) -> None:
+        replica.give_up()
+        log.error("replica crashed too often: no more restarts", extra={"replica": replica.record.replica})
+
+    def _forget(self, replica: Replica) -> None:
+        del self._replicas[replica.record.replica]
+        replica.folder.forget()
+        prune(self._run_dir, frozenset(self._replicas))
+
+    def _report_end(self, replica: Replica) -> None:
+        record = replica.record
+        now = self._clock.monotonic()
+        self._starter.rest(record.port)
+        self._unreported.append(replica.seen(self._clock.now(), self._node, now, restarting=False))
+        exit_ = record.exit or Exit()
+        told = {"replica": record.replica, "code": exit_.code, "signal": exit_.signal, "reason": exit_.reason}
+        log.log(logging.INFO if replica.asked else logging.WARNING, "replica ended", extra=told)
+
+    def _restarting(self, replica: Replica, wanted: ReplicaSpec | None) -> bool:
+        """Whether an ended replica will be started again without anybody's order."""
+        if replica.living or wanted is None or wanted.phase != "run" or gpus(wanted) & self._fenced:
+            return False
+        given_up = replica.record.exit is not None and replica.record.exit.reason == "crash_loop"
+        return not given_up or wanted.token != replica.record.token
+
+
+def _not_started(spec: ReplicaSpec) -> ReplicaStatus:
+    """The status of a replica of which this node has nothing: to be started, or stopped already."""
+    phase = "starting" if spec.phase == "run" else "stopped"
+    return ReplicaStatus(
+        replica=spec.replica,
+        deployment=spec.deployment,
+        members=spec.members,
+        phase=phase,
+        stepping=False,
+        attempt=0,
+        token=spec.token,
+    )
