@@ -145,6 +145,8 @@ class Cleared(msgspec.Struct, frozen=True, kw_only=True):
     device: str | None = None
     code: str
     by: str  # signal, reset or reboot
+    event: str | None = None  # id of the event that opened what ends here
+    name: str | None = None  # the replica or source that it is about, where it is not a GPU
 
 
 MAX_EVIDENCE = 20

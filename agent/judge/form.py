@@ -1,0 +1,84 @@
+"""From a finding to an event: the catalogue's judgement, the identity, and the key under which repeats fold."""
+
+from typing import Any
+
+import msgspec
+
+from agent.probes.probe import Finding
+from agent.probes.scene import Scene
+from vocab.catalogue.codes import row
+from vocab.events import Event, Flag, Recovery, Scope, Severity, event_id, rfc3339
+
+_OF_FINDING = frozenset({"pid", "process", "device"})
+_ALWAYS_APART = ("replica", "source", "slot")  # one node has several of these, whatever the row says
+
+
+def discriminator(finding: Finding) -> str:
+    """What tells this event from another of its code on the same subject."""
+    names = (*row(finding.code).discriminator, *_ALWAYS_APART)
+    values = {name: _value(finding, name) for name in names}
+    return ",".join(f"{name}={value}" for name, value in values.items() if value is not None)
+
+
+def _value(finding: Finding, name: str) -> Any:
+    return getattr(finding, name) if name in _OF_FINDING else finding.fields.get(name)
+
+
+def subject(finding: Finding, scene: Scene) -> str:
+    """Whom the event is about: a GPU's UUID, else an address, else the node."""
+    return finding.gpu or finding.pci or scene.node
+
+
+def fold_key(finding: Finding, scene: Scene) -> str:
+    """Equal for findings that belong into one fold. Injected ones never fold with real ones."""
+    parts = (subject(finding, scene), finding.code, discriminator(finding), "injected" if finding.injected else "")
+    return "\x1f".join(parts)
+
+
+def form(finding: Finding, scene: Scene) -> Event:
+    """The finding as the first revision of an event."""
+    known = row(finding.code)
+    stamp = None if finding.at is None else rfc3339(finding.at)
+    lost = Flag.LOOKUP_FAILED in finding.flags
+    fields = dict(finding.fields)
+    if known.vendor is not None:
+        fields.setdefault("vendor", known.vendor)
+    return Event(
+        id=event_id(scene.boot_id, subject(finding, scene), finding.code, discriminator(finding), finding.first),
+        at=stamp,
+        node=scene.node,
+        boot_id=scene.boot_id,
+        gpu=finding.gpu,
+        mig=finding.mig,
+        pci=finding.pci or _address(finding.gpu, scene),
+        device=finding.device,
+        code=finding.code,
+        severity=finding.severity or known.severity,
+        recovery=finding.recovery or known.recovery,
+        scope=Scope.NODE if lost else finding.scope or known.scope,
+        pid=finding.pid,
+        process=finding.process,
+        injected=finding.injected,
+        source=finding.source,
+        seq=finding.seq,
+        kernel_s=finding.kernel_s,
+        count=finding.count,
+        first_at=stamp,
+        last_at=stamp,
+        flags=tuple(sorted(set(finding.flags))),
+        fields={name: value for name, value in fields.items() if value is not None or name in {"fatal", "link"}},
+        text=finding.text,
+        evidence=finding.evidence,
+    )
+
+
+def _address(gpu: str | None, scene: Scene) -> str | None:
+    if gpu is None:
+        return None
+    known = scene.gpus.get(gpu)
+    return known.pci if known else next((pci for pci, uuid in scene.addresses.items() if uuid == gpu), None)
+
+
+def quiet(event: Event) -> Event:
+    """The event as mere information: another fault explains it."""
+    return msgspec.structs.replace(event, severity=Severity.INFO, recovery=Recovery.NONE)

@@ -1,0 +1,75 @@
+"""Activity truth: 100 % utilization only says that a kernel is resident, not that it works.
+
+Busy by that counter, yet SM activity near zero and power at idle, for two minutes on end: a hang, or a
+collective that waits for a lost peer. It says so and never holds a GPU: it does not say which GPU is to
+blame. A GPU that draws power with SM activity zero has broken counters instead, and is left out here.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from agent.probes.figures import finding
+from agent.probes.probe import Clear, Verdict
+from agent.probes.scene import Scene
+from agent.probes.streak import NEEDED
+from vocab.observations import AnyObservation, GpuSample
+from vocab.readings import Readings
+
+CODE = "activity_contradiction"
+BUSY = 0.95
+SM_IDLE = 0.10  # hung collectives still show 0.06: a few warps spin
+POWER_IDLE = 0.20  # of the limit: hung boards of 700 W draw 70 W
+WINDOW_S = 120.0  # kernels that load weights or compile can look like this for a minute
+SHOWN = ("utilization_ratio", "sm_active_ratio", "tensor_active_ratio", "dram_active_ratio", "power_w", "power_limit_w")
+
+
+def contradicts(readings: Readings) -> bool | None:
+    """Whether the counters contradict each other; None where one of them is not known."""
+    busy, active = readings.utilization_ratio, readings.sm_active_ratio
+    power, limit = readings.power_w, readings.power_limit_w
+    if busy is None or active is None or power is None or not limit:
+        return None
+    return busy >= BUSY and active <= SM_IDLE and power < POWER_IDLE * limit
+
+
+class Doubt(msgspec.Struct):
+    """Since when a GPU contradicts itself, and whether that was said."""
+
+    since: float | None = None
+    agreed: int = 0
+    raised: bool = False
+
+
+class ActivityProbe(msgspec.Struct):
+    """Watches each GPU for a window of contradiction."""
+
+    doubts: dict[str, Doubt] = {}
+
+    def observe(self, observation: AnyObservation, scene: Scene, now: float) -> Sequence[Verdict]:
+        """Take one sample of one GPU."""
+        if not isinstance(observation, GpuSample) or observation.readings is None:
+            return ()
+        gpu, doubtful = scene.sampled(observation), contradicts(observation.readings)
+        if gpu is None or doubtful is None:
+            return ()
+        doubt = self.doubts.setdefault(gpu, Doubt())
+        if not doubtful:
+            return self._agree(doubt, gpu, observation)
+        doubt.since, doubt.agreed = (now if doubt.since is None else doubt.since), 0
+        if doubt.raised or now - doubt.since < WINDOW_S:
+            return ()
+        doubt.raised = True
+        text = f"busy by one counter, idle by SM activity and power, for {now - doubt.since:.0f} s"
+        return (finding(observation, gpu, CODE, text, names=SHOWN),)
+
+    def _agree(self, doubt: Doubt, gpu: str, sample: GpuSample) -> Sequence[Verdict]:
+        doubt.since, doubt.agreed = None, doubt.agreed + 1
+        if not doubt.raised or doubt.agreed < NEEDED:
+            return ()
+        doubt.raised = False
+        return (Clear(code=CODE, at=sample.at, gpu=gpu),)
+
+    def forget(self, gpu: str) -> None:
+        """A reset GPU is looked at anew."""
+        self.doubts.pop(gpu, None)

@@ -1,0 +1,69 @@
+"""What the probes know of their node: its inventory, its boot, and which address was which GPU.
+
+A GPU that has fallen off the bus can no longer be asked for its UUID, so the last known address of every
+GPU is kept, over reboots too, until another GPU is seen there.
+"""
+
+import msgspec
+
+from vocab.observations import GpuIdentity, GpuSample, NodeSeen
+
+BOOT_GRACE_S = 300.0  # drivers and fabric managers of an 8-GPU board need minutes after a boot
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Which GPU is meant: its UUID (None: unknown), and whether that comes from an older inventory."""
+
+    gpu: str | None
+    cached: bool = False
+
+
+class Scene(msgspec.Struct):
+    """The node as last seen. Mutable memory of the judge; probes only read it, but for ``absent``."""
+
+    node: str
+    boot_id: str | None = None
+    boot_at: float | None = None
+    driver: str | None = None
+    booting: bool = False
+    inventoried: bool = False
+    period_s: float = 1.0
+    gpus: dict[str, GpuIdentity] = {}  # by UUID, the current inventory
+    addresses: dict[str, str] = {}  # PCI address -> UUID, last known
+    absent: set[str] = set()  # GPUs that fail their presence check
+
+    def see(self, seen: NodeSeen) -> bool:
+        """Take an inventory in; True if it belongs to another boot than the last."""
+        rebooted = self.boot_id is not None and seen.boot_id != self.boot_id
+        self.boot_id, self.boot_at, self.booting = seen.boot_id, seen.boot_at, seen.booting
+        self.driver, self.inventoried = seen.driver, True
+        self.period_s = seen.period_s or self.period_s
+        self.gpus = {gpu.uuid: gpu for gpu in seen.gpus}
+        for gpu in seen.gpus:
+            self.learn(gpu.pci, gpu.uuid)
+        return rebooted
+
+    def learn(self, pci: str, gpu: str) -> None:
+        """From now on ``pci`` is where ``gpu`` is; it is nowhere else."""
+        for address in [old for old, uuid in self.addresses.items() if uuid == gpu and old != pci]:
+            del self.addresses[address]
+        self.addresses[pci] = gpu
+
+    def place(self, pci: str | None) -> Place:
+        """The GPU at an address.."""
+        found = self.addresses.get(pci or "")
+        if found is not None:
+            return Place(found, cached=found not in self.gpus)
+        return Place(None)
+
+    def sampled(self, sample: GpuSample) -> str | None:
+        """The UUID that a sample is about."""
+        if sample.gpu is not None:
+            return sample.gpu
+        if sample.pci is not None:
+            return self.place(sample.pci).gpu
+        return next((gpu.uuid for gpu in self.gpus.values() if gpu.index == sample.index), None)
+
+    def starting(self, now: float) -> bool:
+        """Whether the node is still coming up, so that missing things mean nothing yet."""
+        return self.booting or (self.boot_at is not None and now < self.boot_at + BOOT_GRACE_S)
