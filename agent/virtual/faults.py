@@ -11,6 +11,7 @@ import msgspec
 
 from agent.virtual.lines import FALLEN_OFF, GENERIC, INTRODUCTION, XID_TEXTS, xid_line
 from agent.virtual.state import XID_EVENT, VirtualState
+from agent.virtual.view import bus_of
 from vocab.errors import InputError
 
 GPU_IS_LOST = 15  # nvml.h: fallen off the bus, or unreachable for another reason
@@ -66,11 +67,6 @@ def _check(gpu: Any, fault: Fault) -> None:
         raise InputError(f"count: {fault.count} is not a number of errors; give 1 or more")
     if not 0 <= fault.link < gpu.link_count:
         raise InputError(f"link: {fault.link} is not a link of this GPU; it has 0 to {gpu.link_count - 1}")
-
-
-def bus_of(gpu: Any) -> str:
-    """``dddd:bb:dd`` of a GPU's block, in lower case."""
-    return f"{gpu.pci_domain:04x}:{gpu.pci_bus:02x}:{gpu.pci_device:02x}"
 
 
 def _xid(state: VirtualState, gpu: Any, fault: Fault) -> None:

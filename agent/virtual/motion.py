@@ -21,7 +21,7 @@ def advance(gpu: Any, board: Board, load: Load, held: Sequence[Held], dt: float)
     """``dt`` seconds pass for one GPU under this load, with these processes on it."""
     upset = Upset(heat_c=gpu.heat_c or None, power_brake=bool(gpu.power_brake))
     _write_vitals(gpu, step(board, _read_vitals(gpu), load, upset, dt))
-    _write_load(gpu, load)
+    _write_load(gpu, load, dt)
     _write_processes(gpu, held)
 
 
@@ -50,12 +50,16 @@ def _write_vitals(gpu: Any, vitals: Vitals) -> None:
     gpu.power_brake_ns = vitals.power_brake_ns
 
 
-def _write_load(gpu: Any, load: Load) -> None:
+def _write_load(gpu: Any, load: Load, dt: float) -> None:
     gpu.utilization_percent = round(load.utilization * 100)
     gpu.memory_utilization_percent = round(load.dram * 100)
     gpu.graphics_percent = load.utilization * 100
     gpu.sm_active_percent, gpu.sm_occupancy_percent = load.sm_active * 100, load.sm_occupancy * 100
     gpu.tensor_percent, gpu.dram_percent = load.tensor * 100, load.dram * 100
+    gpu.pcie_tx_kb_per_s = gpu.pcie_rx_kb_per_s = load.host_kib_per_s
+    moved = round(load.links_kib_per_s * dt)
+    gpu.nvlink_tx_kib += moved
+    gpu.nvlink_rx_kib += moved
 
 
 def _write_processes(gpu: Any, held: Sequence[Held]) -> None:

@@ -29,7 +29,10 @@ THERMAL_TRIM = 0.85  # the driver lowers clocks in small steps first [H]
 
 
 class Load(msgspec.Struct, frozen=True, kw_only=True):
-    """What runs on a GPU, as ratios of time or of the peak; ``contexts`` is how many processes hold it."""
+    """What runs on a GPU, as ratios of time or of the peak; ``contexts`` is how many processes hold it.
+
+    Traffic is KiB a second each way: with the host, and over all NVLinks together.
+    """
 
     utilization: float = 0.0
     sm_active: float = 0.0
@@ -37,6 +40,8 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
     tensor: float = 0.0
     dram: float = 0.0
     contexts: int = 0
+    host_kib_per_s: int = 0
+    links_kib_per_s: int = 0
 
 
 class Upset(msgspec.Struct, frozen=True, kw_only=True):
