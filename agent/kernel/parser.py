@@ -1,0 +1,188 @@
+"""Joins the lines of one record and gives what it says.
+
+One print of the driver may arrive as one record with newlines inside, as several records, or as lines that ``dmesg``
+has indented. A record that could go on (an Xid without payload, firmware reports with their tables, notes) is held
+until the next line or ``flush``; all others come out at once: nothing delays an Xid 79.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from agent.kernel.lines import MARK, classify, looks_like_xid
+from agent.kernel.parsed import Kind, Parsed, Prefix
+from agent.kernel.prefix import split
+
+_OURS = (
+    "NVRM:", "nvidia-nvswitch", "AER: ", "PCIe ", "mce: ", "nvidia-peermem ", "nv_mem ", ":    [", ":   device [",
+    "GSP task ", "Reported by libos ", "RISC-V ",
+)  # fmt: skip
+_ESCAPE = re.compile(r"\\x([0-9a-f]{2})")
+_TABLES = frozenset({119, 120})  # GSP reports: registers, RPC history and a stack follow
+_MAX_LINES = 256  # of one record: a firmware report is about 100 lines
+
+# Further lines of one print that carry the driver's mark themselves, by how the first line begins.
+_TAILS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("The NVIDIA GPU ", ("(PCI ID: ", "installed in this system ", "fallen off the bus and ")),
+    ("A GPU crash dump has been created.", ("nvidia-bug-report.sh as root ", "the NVIDIA kernel module ")),
+)
+_TABLE_TAILS = re.compile(r"GPU\d{1,4} (?:GSP RPC buffer contains|RPC history) ")
+
+
+class _Open:
+    """A record that may go on: its prefix, its first text, the texts that followed, and the lines as read."""
+
+    def __init__(self, prefix: Prefix, text: str, parsed: Parsed) -> None:
+        self.prefix = prefix
+        self.texts = [text]
+        self.lines = list(parsed.lines)
+        self.parsed = parsed
+
+    def takes(self, line: str, text: str | None) -> bool:
+        """Whether a line (and its text, None where some other program wrote it) goes on with this record."""
+        if len(self.lines) >= _MAX_LINES or text is None:
+            return False
+        if line.startswith(("  ", "\t")) and line.strip():
+            return True
+        if self.parsed.kind is Kind.XID and not self.parsed.payload:
+            return bool(text) and classify(text) is None and not looks_like_xid(text)
+        if not text.startswith(MARK):
+            return False
+        said = text[len(MARK) :]
+        if said.startswith("  "):
+            return True
+        if self.parsed.xid in _TABLES:
+            return _TABLE_TAILS.match(said) is not None
+        head = self.texts[0]
+        return any(head.startswith(MARK + start) and said.startswith(tails) for start, tails in _TAILS)
+
+    def add(self, line: str, text: str) -> None:
+        """Take a further line."""
+        self.lines.append(line)
+        self.texts.append(text.strip().removeprefix(MARK))
+
+    def finish(self) -> Parsed:
+        """The record with all its lines."""
+        if len(self.texts) == 1:
+            return self.parsed
+        return _whole(self.prefix, self.texts, tuple(self.lines)) or self.parsed
+
+
+class Parser:
+    """Lines in, records out. Counts ``lines``, ``parsed`` records, and ``unparsed`` lines that claim to be an Xid."""
+
+    def __init__(self) -> None:
+        self.lines = 0
+        self.parsed = 0
+        self.unparsed = 0
+        self._open: _Open | None = None
+
+    def feed(self, line: str) -> list[Parsed]:
+        """Take one line, or one record with newlines inside; give the records that are now complete."""
+        self.lines += 1
+        if self._open is None and not any(mark in line for mark in _OURS):
+            return []
+        return self._count(self._take(line.rstrip("\r\n")))
+
+    def flush(self) -> list[Parsed]:
+        """Give the record that was held in case it went on: at the end of input, or when 100 ms have passed."""
+        held, self._open = self._open, None
+        return self._count([held.finish()] if held else [])
+
+    @property
+    def holding(self) -> bool:
+        """Whether a record is held."""
+        return self._open is not None
+
+    def _count(self, records: list[Parsed]) -> list[Parsed]:
+        self.parsed += len(records)
+        return records
+
+    def _take(self, line: str) -> list[Parsed]:
+        if line.startswith(" ") and _is_property(line):
+            return []  # a property of the /dev/kmsg record before
+        done: list[Parsed] = []
+        found = split(line)
+        if self._open:
+            if self._open.takes(line, found and found[1]):
+                self._open.add(line, found[1] if found else line)
+                return []
+            done.append(self._open.finish())
+            self._open = None
+        record = self._read(line, *found) if found else None
+        return [*done, record] if record else done
+
+    def _read(self, line: str, prefix: Prefix, text: str) -> Parsed | None:
+        """The record that a line begins; None if it is none, or is held because it could go on."""
+        texts = _inside(prefix, text)
+        record = _whole(prefix, texts, (line,))
+        if record is None:
+            self.unparsed += looks_like_xid(texts[0])
+            return None
+        if len(texts) == 1 and _may_go_on(record):
+            self._open = _Open(prefix, texts[0], record)
+            return None
+        return record
+
+
+def parse(lines: Iterable[str]) -> Iterator[Parsed]:
+    """All records of these lines, in order."""
+    parser = Parser()
+    for line in lines:
+        yield from parser.feed(line)
+    yield from parser.flush()
+
+
+def _may_go_on(record: Parsed) -> bool:
+    if record.kind is Kind.XID:
+        return not record.payload or record.xid in _TABLES
+    return record.kind is Kind.TEXT
+
+
+def _whole(prefix: Prefix, texts: list[str], lines: tuple[str, ...]) -> Parsed | None:
+    """The record that these texts make together. Only some kinds read beyond the first text."""
+    record = _build(prefix, texts[0], lines, len(texts) - 1)
+    if record is None or len(texts) == 1:
+        return record
+    joined = texts[0]
+    if record.kind is Kind.XID and not record.payload:
+        joined = texts[0].rstrip() + " " + texts[1].strip()
+    elif record.kind is Kind.TEXT and texts[0].startswith(MARK + "The NVIDIA GPU "):
+        joined = " ".join(text.removeprefix(MARK).strip() for text in texts)
+        joined = MARK + joined
+    else:
+        return record
+    longer = _build(prefix, joined, lines, len(texts) - 1)
+    return longer if longer and (longer.kind is not Kind.TEXT) else record
+
+
+def _build(prefix: Prefix, text: str, lines: tuple[str, ...], extra: int) -> Parsed | None:
+    parts = classify(text)
+    return Parsed(prefix=prefix, extra_lines=extra, lines=lines, **parts) if parts else None
+
+
+def _inside(prefix: Prefix, text: str) -> list[str]:
+    """The lines inside one record. /dev/kmsg writes a newline as ``\\x0a``; its properties are dropped."""
+    if prefix.kind == "kmsg_raw":
+        text = "\n".join(line for line in text.split("\n") if not _is_property(line))
+        text = _unescaped(text)
+    if "\n" not in text:
+        return [text]
+    return [part for part in text.split("\n") if part.strip()] or [""]
+
+
+def _is_property(line: str) -> bool:
+    """`` SUBSYSTEM=pci``: one blank, an upper-case key, an equals sign."""
+    key, equals, _ = line[1:65].partition("=")
+    return bool(equals) and line.startswith(" ") and key.isidentifier() and key.isupper()
+
+
+def _unescaped(text: str) -> str:
+    """Undo the kernel's escapes; bytes that are no UTF-8 become replacement characters."""
+    if "\\x" not in text:
+        return text
+    parts, end = [], 0
+    for found in _ESCAPE.finditer(text):
+        parts += [text[end : found.start()].encode(errors="replace"), bytes([int(found[1], 16)])]
+        end = found.end()
+    parts.append(text[end:].encode(errors="replace"))
+    return b"".join(parts).decode(errors="replace")

@@ -1,0 +1,150 @@
+"""How a line was recorded: the part before the kernel's own text, in every form that tools print it.
+
+Each pattern is anchored, has bounded parts and no two repeats that can match the same text, so the cost is linear.
+"""
+
+import re
+from datetime import UTC, datetime
+
+import msgspec
+
+from agent.kernel.parsed import Prefix
+
+_HEAD = 160  # no prefix is longer; the rest of a line is never searched for one
+
+_NUMBER = re.compile(r"\s{0,12}(\d{1,12})(?:\.(\d{1,9}))?\s?")
+_DELTA = re.compile(r"\s{0,12}\+(\d{1,12}\.\d{1,9})")
+_UPTIME_DELTA = re.compile(r"\s{0,12}(\d{1,12}\.\d{1,9}) <\s{0,12}\+?(\d{1,12}\.\d{1,9})>")
+_CTIME = re.compile(r"[^\W\d]\S{0,11} [^\W\d]\S{0,11} {1,2}\d{1,2} \d\d:\d\d:\d\d \d{4}")
+_MINUTE = re.compile(r"[^\W\d]{1,9}\.?\s?\d{1,2} \d\d:\d\d")
+_CALLER = re.compile(r" ?\[ {0,8}([TC]\d{1,8})\] ?")
+_PSTORE = re.compile(r"<(\d{1,3})>")
+_KMSG = re.compile(r"(\d{1,4}),(\d{1,20}),(\d{1,20}),([^;]{0,200});")
+_FLAG_CALLER = re.compile(r"caller=([TC]\d{1,8})")
+_DECODED = re.compile(r"([a-z0-9]{2,8}) {0,5}:([a-z]{2,7}) {0,5}: ?")
+_ISO = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?) ")
+_TALOS = re.compile(r"(\S{1,80}): kern: {1,4}([a-z]{2,9}): \[(\d{4}-\d\d-\d\dT[0-9:.]{8,20}Z)\]: ")
+_SYSLOG = re.compile(r"([^\W\d]\S{0,11} {1,2}\d{1,2} \d\d:\d\d:\d\d(?:\.\d{1,9})?) ")
+_FULL = re.compile(r"([^\W\d]\S{0,11} \d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,9})? \S{1,8}) ")
+_UNIX = re.compile(r"(\d{9,11}\.\d{1,9}) ")
+_HOST_KERNEL = re.compile(r"(\S{1,80}) kernel(?:: ?| - - - )")
+
+FACILITIES = ("kern", "user", "mail", "daemon", "auth", "syslog", "lpr", "news", "uucp", "cron", "authpriv", "ftp")
+
+# A poster may have cut host and tag off: then the kernel's text follows the stamp at once.
+_TEXTS = ("NVRM:", "nvidia-nvswitch", "nvidia-peermem", "nv_mem ", "pcieport ", "nvidia ", "mlx5_core ", "mce: ", "[")
+
+
+def split(line: str) -> tuple[Prefix, str] | None:
+    """The prefix of a line and what the kernel printed; None for a line that some other program logged."""
+    first = line[:1]
+    if first == "[":
+        return _bracket(line)
+    if first == "<" and (mark := _PSTORE.match(line)):
+        inner = split(line[mark.end() :])
+        return inner and (msgspec.structs.replace(inner[0], kind="pstore", priority=int(mark[1])), inner[1])
+    if line.startswith("kernel: "):
+        return _tagged(line[8:])
+    if first.isdigit() and (found := _digits(line)):
+        return found
+    if (mark := _TALOS.match(line, 0, _HEAD)) is not None:
+        return Prefix(kind="talos", level=mark[2], iso=mark[3]), line[mark.end() :]
+    if (mark := _DECODED.match(line)) and mark[1] in FACILITIES and (inner := _decoded(mark, line)):
+        return inner
+    if mark := _SYSLOG.match(line) or _FULL.match(line):
+        return _after_stamp(Prefix(kind="syslog_short", text=mark[1]), line[mark.end() :])
+    return Prefix(kind="none"), line
+
+
+def _digits(line: str) -> tuple[Prefix, str] | None:
+    """Forms that begin with a digit: /dev/kmsg records, ISO stamps, seconds since the epoch."""
+    if mark := _KMSG.match(line):
+        caller = _FLAG_CALLER.search(mark[4])
+        prefix = Prefix(
+            kind="kmsg_raw",
+            uptime_s=int(mark[3]) / 1e6,
+            seq=int(mark[2]),
+            priority=int(mark[1]),
+            caller=caller[1] if caller else None,
+        )
+        return prefix, line[mark.end() :]
+    if mark := _ISO.match(line):
+        iso, rest = mark[1].replace(",", "."), line[mark.end() :]
+        if host := _HOST_KERNEL.match(rest):
+            return _without_uptime(Prefix(kind="syslog_iso", iso=iso, host=host[1]), rest[host.end() :])
+        if rest.startswith(_TEXTS):
+            return Prefix(kind="dmesg_decode_iso", iso=iso), rest
+        return None
+    if mark := _UNIX.match(line):
+        if not (host := _HOST_KERNEL.match(line, mark.end())):
+            return None
+        iso = datetime.fromtimestamp(float(mark[1]), UTC).isoformat(timespec="microseconds")
+        return Prefix(kind="syslog_iso", iso=iso, host=host[1]), line[host.end() :]
+    return None
+
+
+def _bracket(line: str) -> tuple[Prefix, str]:
+    """Stamps in brackets: uptime, delta, ctime, or a poster's ``[...]``."""
+    end = line.find("]", 0, _HEAD)
+    inner, rest = line[1:end], line[end + 1 :]
+    if end < 0:
+        return Prefix(kind="none"), line
+    if mark := _NUMBER.fullmatch(inner):
+        prefix = Prefix(kind="dmesg_uptime", uptime_s=float(f"{mark[1]}.{mark[2] or 0}"))
+        if caller := _CALLER.match(rest):
+            prefix = Prefix(kind="dmesg_uptime_caller", uptime_s=prefix.uptime_s, caller=caller[1])
+            return prefix, rest[caller.end() :]
+        rest = rest.removeprefix(" ")
+        if host := _HOST_KERNEL.match(rest):  # journalctl -o short-monotonic
+            return Prefix(kind="dmesg_uptime", uptime_s=prefix.uptime_s, host=host[1]), rest[host.end() :]
+        return prefix, rest
+    rest = rest.removeprefix(" ")
+    if inner == "...":
+        return Prefix(kind="elided"), rest
+    if mark := _DELTA.fullmatch(inner):
+        return Prefix(kind="dmesg_delta", delta_s=float(mark[1])), rest
+    if mark := _UPTIME_DELTA.fullmatch(inner):
+        return Prefix(kind="dmesg_delta", uptime_s=float(mark[1]), delta_s=float(mark[2])), rest
+    if _CTIME.fullmatch(inner):
+        return Prefix(kind="dmesg_ctime", text=inner, tz="host local"), rest
+    if _MINUTE.fullmatch(inner):  # dmesg -H: the first line of each minute
+        return Prefix(kind="dmesg_delta", text=inner), rest
+    return Prefix(kind="none"), line
+
+
+def _decoded(mark: re.Match[str], line: str) -> tuple[Prefix, str] | None:
+    """``kern  :warn  : STAMP text`` of dmesg -x, with any of dmesg's stamps."""
+    rest = line[mark.end() :]
+    if stamp := _ISO.match(rest):
+        iso = stamp[1].replace(",", ".")
+        return Prefix(kind="dmesg_decode_iso", facility=mark[1], level=mark[2], iso=iso), rest[stamp.end() :]
+    if not rest.startswith("["):
+        return None
+    prefix, text = _bracket(rest)
+    return msgspec.structs.replace(prefix, facility=mark[1], level=mark[2]), text
+
+
+def _after_stamp(prefix: Prefix, rest: str) -> tuple[Prefix, str] | None:
+    """After a syslog stamp: host and tag of the kernel, none at all, or some other program's."""
+    if host := _HOST_KERNEL.match(rest):
+        return _without_uptime(prefix, rest[host.end() :])
+    cut = Prefix(kind="syslog_short_cut", text=prefix.text)
+    if rest.startswith("kernel: "):
+        return _without_uptime(cut, rest[8:])
+    return _without_uptime(cut, rest) if rest.startswith(_TEXTS) else None
+
+
+def _without_uptime(prefix: Prefix, rest: str) -> tuple[Prefix, str]:
+    """Take the ``[uptime]`` that some loggers leave in front of the text."""
+    if not rest.startswith("["):
+        return prefix, rest
+    inner, text = _bracket(rest)
+    if inner.uptime_s is None:
+        return prefix, rest
+    kind = "syslog_uptime" if prefix.kind == "syslog_short" else prefix.kind
+    return msgspec.structs.replace(prefix, kind=kind, uptime_s=inner.uptime_s, caller=inner.caller), text
+
+
+def _tagged(rest: str) -> tuple[Prefix, str]:
+    prefix, text = _without_uptime(Prefix(kind="kernel_tag"), rest)
+    return (prefix if prefix.uptime_s is None else msgspec.structs.replace(prefix, kind="kernel_tag_uptime")), text
