@@ -47,7 +47,7 @@ def repair_record(text: str) -> Fields:
 
 
 def containment(text: str) -> Fields:
-    """Xids 94 and 95: what was hit, whether it was contained, and which reset the driver wants. Some print a channel."""
+    """Xids 94 and 95: what was hit, whether it was contained, and the reset that the driver wants; or a channel."""
     found = _CONTAINED.match(text)
     if not found:
         return channel(text)

@@ -6,6 +6,7 @@ No pattern begins with a repeat, and only the first ``_REACH`` characters are lo
 
 import re
 from collections.abc import Callable
+
 from agent.kernel import memory
 from agent.kernel.nvlink import link_error, nvlink5, peer_access, training
 from agent.kernel.reading import Fields, channel, numbers, strings
@@ -78,12 +79,12 @@ def _page_fault(text: str) -> Fields:
 
 def _translation(text: str) -> Fields:
     address = strings(_FAULTED, text, "fault_va")
-    return {name: value.replace("_", "") for name, value in address.items()} | _found(
+    return {name: value.replace("_", "") for name, value in address.items()} | strings(
         _FAULT, text, "fault_type", "access"
     )
 
 
-def _maskedchannel(text: str) -> Fields:
+def _masked_channel(text: str) -> Fields:
     return {**channel(text), **strings(_ENGMASK, text, "engmask"), **strings(_INTR, text, "intr")}
 
 
