@@ -7,7 +7,7 @@ and of its memory bandwidth these kernels used; the engine's batch says why.
 
 from grafana_foundation_sdk.builders import dashboard, stat, timeseries
 
-from dashboards.board import encode, label_variable, new_board
+from dashboards.board import annotation, encode, label_variable, new_board
 from dashboards.panels import GREEN, HALF, RED, THIRD, WIDE, YELLOW, Query, lines, number
 
 Panels = tuple[timeseries.Panel | stat.Panel, ...]
@@ -15,6 +15,14 @@ Panels = tuple[timeseries.Panel | stat.Panel, ...]
 UID = "corral-gpu"
 GPU = '{node="$node",gpu="$gpu"}'  # series of this GPU; the node comes from discovery
 NODE = '{node="$node"}'  # engines are known by node: their series do not name GPUs
+
+_OPEN = "sum by (severity) (corral_incidents_open)"
+INCIDENT = annotation(
+    "Incident opened",
+    f"{_OPEN} > (sum by (severity) (corral_incidents_open offset 1m) or 0 * {_OPEN})",
+    "severity {{severity}}; anywhere in the fleet: `corral status` says where",
+    "red",
+)
 
 
 def board() -> bytes:
@@ -34,7 +42,7 @@ def board() -> bytes:
         made = made.with_row(dashboard.Row(title))
         for panel in panels:
             made = made.with_panel(panel)
-    return encode(made)
+    return encode(made, (INCIDENT,))
 
 
 def _standing() -> Panels:
