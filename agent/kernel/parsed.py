@@ -30,7 +30,8 @@ class Kind(StrEnum):
 class Prefix(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How a record was read, and the stamp and marks that it shows. ``uptime_s``: seconds since boot, monotonic.
 
-    ``seq`` and ``priority`` (facility * 8 + level) are those of a raw /dev/kmsg record; they are not part of the JSON.
+    ``seq`` and ``priority`` (facility * 8 + level) are those of a raw /dev/kmsg record; they are not part of the JSON,
+    nor is the host of the short syslog forms.
     """
 
     kind: str
@@ -89,7 +90,8 @@ class Parsed(msgspec.Struct, frozen=True, kw_only=True):
             if key in always or not (value is None or value == 0 or value == {})
         }
         plain: dict[str, Any] = msgspec.to_builtins(document)
-        plain["prefix"] = {name: value for name, value in plain["prefix"].items() if name not in _UNPRINTED}
+        unprinted = _UNPRINTED if self.prefix.kind == "syslog_iso" else _UNPRINTED | {"host"}
+        plain["prefix"] = {name: value for name, value in plain["prefix"].items() if name not in unprinted}
         return plain
 
 

@@ -12,10 +12,6 @@ from agent.kernel.lines import MARK, classify, looks_like_xid
 from agent.kernel.parsed import Kind, Parsed, Prefix
 from agent.kernel.prefix import split
 
-_OURS = (
-    "NVRM:", "nvidia-nvswitch", "AER: ", "PCIe ", "mce: ", "nvidia-peermem ", "nv_mem ", ":    [", ":   device [",
-    "GSP task ", "Reported by libos ", "RISC-V ",
-)  # fmt: skip
 _ESCAPE = re.compile(r"\\x([0-9a-f]{2})")
 _TABLES = frozenset({119, 120})  # GSP reports: registers, RPC history and a stack follow
 _MAX_LINES = 256  # of one record: a firmware report is about 100 lines
@@ -67,6 +63,22 @@ class _Open:
         return _whole(self.prefix, self.texts, tuple(self.lines)) or self.parsed
 
 
+def of_interest(line: str) -> bool:
+    """Whether a line can be of a kind that we know: a quick look, true for all that are and few others."""
+    return (
+        "NVRM:" in line
+        or "nvidia-" in line
+        or "AER: " in line
+        or "PCIe " in line
+        or "mce: " in line
+        or "nv_mem " in line
+        or ":   " in line  # the details below an AER report
+        or "GSP task " in line
+        or "Reported by libos " in line
+        or "RISC-V " in line
+    )
+
+
 class Parser:
     """Lines in, records out. Counts ``lines``, ``parsed`` records, and ``unparsed`` lines that claim to be an Xid."""
 
@@ -79,7 +91,7 @@ class Parser:
     def feed(self, line: str) -> list[Parsed]:
         """Take one line, or one record with newlines inside; give the records that are now complete."""
         self.lines += 1
-        if self._open is None and not any(mark in line for mark in _OURS):
+        if self._open is None and not of_interest(line):
             return []
         return self._count(self._take(line.rstrip("\r\n")))
 

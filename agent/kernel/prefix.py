@@ -127,7 +127,7 @@ def _decoded(mark: re.Match[str], line: str) -> tuple[Prefix, str] | None:
 def _after_stamp(prefix: Prefix, rest: str) -> tuple[Prefix, str] | None:
     """After a syslog stamp: host and tag of the kernel, none at all, or some other program's."""
     if host := _HOST_KERNEL.match(rest):
-        return _without_uptime(prefix, rest[host.end() :])
+        return _without_uptime(msgspec.structs.replace(prefix, host=host[1]), rest[host.end() :])
     cut = Prefix(kind="syslog_short_cut", text=prefix.text)
     if rest.startswith("kernel: "):
         return _without_uptime(cut, rest[8:])

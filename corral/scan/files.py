@@ -1,0 +1,118 @@
+"""Files of kernel log as lines: plain or gzip, standard input, and the journal's JSON form.
+
+Read in blocks, so a file of any size, and a line of any length, takes the same memory.
+"""
+
+import gzip
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BufferedReader
+from pathlib import Path
+from typing import BinaryIO, NamedTuple, cast
+
+import msgspec
+
+from vocab.errors import InputError
+from vocab.events import rfc3339
+
+_BLOCK = 1 << 20  # bytes read at once
+MAX_LINE = 64 * 1024  # characters that are kept of a line; kernel records are cut at about one thousand
+_GZIP = b"\x1f\x8b"
+_KERNEL = frozenset({"kernel", None})  # transports
+
+
+class Entry(NamedTuple):
+    """One line, or one record of a journal. ``at``, ``node``, ``kernel_s`` where the form itself tells them."""
+
+    line: str
+    raw: str  # as evidence: the record's own text
+    at: float | None = None
+    node: str | None = None
+    kernel_s: float | None = None
+    facility: int | None = None
+    source: str | None = None
+
+
+class _JournalEntry(msgspec.Struct):
+    """The fields of a journal entry that matter. MESSAGE is a list of bytes where it is not plain text."""
+
+    message: str | list[int] | None = msgspec.field(name="MESSAGE", default=None)
+    realtime: str | None = msgspec.field(name="__REALTIME_TIMESTAMP", default=None)
+    monotonic: str | None = msgspec.field(name="_SOURCE_MONOTONIC_TIMESTAMP", default=None)
+    transport: str | None = msgspec.field(name="_TRANSPORT", default=None)
+    host: str | None = msgspec.field(name="_HOSTNAME", default=None)
+    facility: str | None = msgspec.field(name="SYSLOG_FACILITY", default=None)
+
+
+_DECODER = msgspec.json.Decoder(_JournalEntry)
+
+
+def lines(path: str) -> Iterator[str]:
+    """The lines of a file (``-``: standard input), without their ends. Raises InputError naming path and reason."""
+    try:
+        with _opened(path) as stream:
+            yield from _cut(stream)
+    except (OSError, EOFError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(f"{path}: cannot be read: {reason}") from error
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[BinaryIO]:
+    if path == "-":
+        yield _unpacked(cast("BufferedReader", sys.stdin.buffer))
+        return
+    with Path(path).open("rb") as raw:
+        yield _unpacked(raw)
+
+
+def _unpacked(raw: BufferedReader) -> BinaryIO:
+    return cast("BinaryIO", gzip.GzipFile(fileobj=raw)) if raw.peek(2)[:2] == _GZIP else raw
+
+
+def _cut(stream: BinaryIO) -> Iterator[str]:
+    """Blocks into lines. What a line has beyond MAX_LINE is dropped."""
+    rest = b""
+    while block := stream.read(_BLOCK):
+        head, newline, tail = block.rpartition(b"\n")
+        if newline:
+            for line in (rest + head).decode(errors="replace").split("\n"):
+                yield line if len(line) <= MAX_LINE else line[:MAX_LINE]
+            rest = tail
+        else:
+            rest += tail
+        rest = rest[: 4 * MAX_LINE]  # in bytes: four a character at most
+    if rest:
+        yield rest.decode(errors="replace")[:MAX_LINE]
+
+
+def journal(line: str) -> Entry | None:
+    """A line of ``journalctl -o json`` as ``-o short-iso`` would print it; None if it is not the kernel's."""
+    try:
+        entry = _DECODER.decode(line)
+    except msgspec.MsgspecError:
+        return None
+    if entry.message is None or entry.transport not in _KERNEL:
+        return None
+    text = entry.message if isinstance(entry.message, str) else _text(entry.message)
+    at = _micros(entry.realtime)
+    stamp = "" if at is None else f"{rfc3339(at)} {entry.host or 'localhost'} "
+    return Entry(
+        line=f"{stamp}kernel: {text}",
+        raw=text,
+        at=at,
+        node=entry.host,
+        kernel_s=_micros(entry.monotonic),
+        facility=int(entry.facility) if entry.facility and entry.facility.isdecimal() else None,
+        source="journal",
+    )
+
+
+def _text(message: list[int]) -> str:
+    return bytes(number & 0xFF for number in message).decode(errors="replace")
+
+
+def _micros(text: str | None) -> float | None:
+    return int(text) / 1e6 if text and text.isdecimal() else None
