@@ -13,6 +13,8 @@ from grafana_foundation_sdk.models.dashboard import DashboardCursorSync, Variabl
 
 from dashboards.panels import SOURCE
 
+_INTERVALS_OWN = frozenset({"auto", "auto_count", "auto_min"})  # the SDK gives them to every kind of variable
+
 
 def new_board(uid: str, title: str, description: str) -> dashboard.Dashboard:
     """An empty board: last hour, refreshed every 15 s as Prometheus scrapes, one crosshair over all panels."""
@@ -65,6 +67,9 @@ def encode(builder: dashboard.Dashboard, annotations: Sequence[Any] = ()) -> byt
     board = msgspec.json.decode(JSONEncoder(sort_keys=True).encode(builder.build()))
     board["id"] = None
     board["annotations"] = {"list": list(annotations)}
+    for variable in board["templating"]["list"]:
+        for name in _INTERVALS_OWN & set(variable):
+            del variable[name]
     for number, panel in enumerate(board["panels"], start=1):
         panel["id"] = number
     return msgspec.json.format(msgspec.json.encode(board, order="sorted"), indent=2) + b"\n"
