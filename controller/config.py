@@ -36,7 +36,9 @@ class DeploymentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
                 " it must be at most replicas"
             )
         if self.engine not in ENGINES:
-            raise ValueError(f"engine = {self.engine!r} of deployment {self.name!r}: must be one of {', '.join(ENGINES)}")
+            raise ValueError(
+                f"engine = {self.engine!r} of deployment {self.name!r}: must be one of {', '.join(ENGINES)}"
+            )
         if not self.model:
             raise ValueError(f"model of deployment {self.name!r} is empty: name a model or a folder")
 
@@ -52,6 +54,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     listen: str = "127.0.0.1:7400"
     state_dir: str
     deployments: tuple[DeploymentConfig, ...] = ()
+    gateways: tuple[str, ...] = ()  # host:port of each gateway, for Prometheus' service discovery
     token_file: str | None = None
     tls_cert: str | None = None
     tls_key: str | None = None
@@ -89,6 +92,8 @@ def read(path: Path) -> Config:
     config = load(path, Config)
     try:
         split_address(config.listen)
+        for gateway in config.gateways:
+            split_address(gateway, "gateways")
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from error
     return config

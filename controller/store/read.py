@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import Select, and_, func, or_, select
+from sqlalchemy import Select, and_, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from controller.store import change
@@ -23,7 +23,7 @@ PAGE = 500  # rows read at a time where all are wanted: enough for speed, little
 
 
 async def counter(connection: AsyncConnection, name: str) -> int:
-    """The value of ``seq`` (the last change), ``events`` or ``epoch``."""
+    """The value of ``seq`` (the last change), ``pruned`` (the last that is gone), ``events`` or ``epoch``."""
     found = await connection.execute(select(counters.c.value).where(counters.c.name == name))
     return int(found.scalar_one())
 
@@ -40,11 +40,6 @@ async def all_changes(connection: AsyncConnection) -> AsyncIterator[Change]:
         for each in page:
             yield each
         seq = page[-1].seq
-
-
-async def oldest_seq(connection: AsyncConnection) -> int:
-    """The ``seq`` of the oldest change that has not been pruned; 0 if there is none."""
-    return int((await connection.execute(select(func.min(changes.c.seq)))).scalar() or 0)
 
 
 async def node_facts(connection: AsyncConnection) -> list[NodeFacts]:
@@ -147,8 +142,10 @@ async def gpu_lines(connection: AsyncConnection, gpu: str) -> list[Change]:
 
 async def _stories(connection: AsyncConnection, incidents: set[str], also: Any) -> list[Change]:
     own = await _changes(connection, select(changes).where(changes.c.incident.in_(incidents)))
-    wanted = [changes.c.incident.in_(incidents)]
-    ids = {event for each in own if isinstance(each.line, IncidentLine) for event in (each.line.root, *each.line.events)}
+    wanted: list[Any] = [changes.c.incident.in_(incidents)]
+    ids = {
+        event for each in own if isinstance(each.line, IncidentLine) for event in (each.line.root, *each.line.events)
+    }
     if ids:
         wanted.append(and_(changes.c.kind == "event", changes.c.key.in_(ids)))
     if own:

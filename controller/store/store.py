@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from sqlalchemy import event, func, select, update
+from sqlalchemy import event, select, update
 from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
@@ -197,7 +197,7 @@ async def _lines(connection: AsyncConnection, first: int, lines: Sequence[AnyLin
             "line": row["line"],
         }
         for row, line in zip(rows, lines, strict=True)
-        if row["kind"] not in {"event", "note", "final"}
+        if row["kind"] not in {"event", "final"}
     }
     await _put(connection, standing, latest.values())
 
@@ -239,9 +239,3 @@ async def _events(connection: AsyncConnection, given: Sequence[Event]) -> None:
             for stored, event in enumerate(given, last - len(given) + 1)
         ],
     )
-
-
-async def last_seq(connection: AsyncConnection) -> int:
-    """The ``seq`` of the latest change."""
-    found = await connection.execute(select(func.max(counters.c.value)).where(counters.c.name == "seq"))
-    return int(found.scalar_one() or 0)

@@ -12,7 +12,7 @@ metadata = MetaData()
 counters = Table(
     "counters",
     metadata,
-    Column("name", String, primary_key=True),  # seq: the last change; epoch: rises when a database was restored
+    Column("name", String, primary_key=True),  # seq, pruned, events, epoch: see store.read.counter
     Column("value", Integer, nullable=False),
 )
 

@@ -8,7 +8,9 @@ CONTROLLER: tuple[Metric, ...] = (
     Metric("corral_controller_build_info", Kind.INFO, "Version of this process.", ("version",)),
     Metric("corral_gpus", Kind.GAUGE, "GPUs by the state that is shown for them.", ("state",)),
     Metric("corral_nodes", Kind.GAUGE, "Nodes by state.", ("state",)),
-    Metric("corral_node_info", Kind.INFO, "A node: whether it is virtual, and its level.", ("node", "virtual", "level")),
+    Metric(
+        "corral_node_info", Kind.INFO, "A node: whether it is virtual, and its level.", ("node", "virtual", "level")
+    ),
     Metric("corral_node_report_age_seconds", Kind.GAUGE, "Seconds since a node's last report.", ("node",)),
     Metric("corral_holds", Kind.GAUGE, "Standing holds by the class of their owner.", ("owner",)),
     Metric("corral_conditions_open", Kind.GAUGE, "Open conditions by code and severity.", ("code", "severity")),
@@ -25,6 +27,7 @@ CONTROLLER: tuple[Metric, ...] = (
     Metric("corral_ingest_seconds", Kind.HISTOGRAM, "From a batch's arrival to its answer.", (), _COMMIT),
     Metric("corral_store_up", Kind.GAUGE, "1 while the store takes writes."),
     Metric("corral_store_failures_total", Kind.COUNTER, "Transactions that the store refused."),
+    Metric("corral_core_failures_total", Kind.COUNTER, "Errors in the decision core, each after a rebuild."),
     Metric("corral_store_commit_seconds", Kind.HISTOGRAM, "Time of one transaction.", (), _COMMIT),
     Metric("corral_store_seq", Kind.GAUGE, "The seq of the last change."),
     Metric("corral_watch_readers", Kind.GAUGE, "Open streams of changes."),

@@ -19,7 +19,8 @@ def upgrade() -> None:
         sa.Column("name", sa.String, primary_key=True),
         sa.Column("value", sa.Integer, nullable=False),
     )
-    op.bulk_insert(counters, [{"name": "seq", "value": 0}, {"name": "events", "value": 0}, {"name": "epoch", "value": 1}])
+    beginnings = {"seq": 0, "pruned": 0, "events": 0, "epoch": 1}
+    op.bulk_insert(counters, [{"name": name, "value": value} for name, value in beginnings.items()])
 
 
 def _history() -> None:

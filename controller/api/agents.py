@@ -1,0 +1,129 @@
+"""What agents and Prometheus talk to."""
+
+import asyncio
+import time
+from urllib.parse import urlsplit
+
+import msgspec
+from aiohttp import web
+
+from controller import ingest
+from controller.api.forms import DesiredQuery, TargetGroup
+from controller.api.route import Call, Route, Run
+from controller.conductor import Conductor, Submission
+from controller.dispatch import Dispatch
+from controller.export import Export
+from controller.reports import Reports
+from vocab.errors import InputError, Unreachable
+from vocab.messages import Batch, BatchAck, Desired
+from wire.server import decode
+
+STORE_S = 8.0  # below the 10 s after which an agent's request gives up: it should hear why
+
+
+class Agents:
+    """Batches in, desired state out, and the addresses of what can be scraped."""
+
+    def __init__(
+        self, conductor: Conductor, dispatch: Dispatch, reports: Reports, export: Export, gateways: tuple[str, ...]
+    ) -> None:
+        self._conductor = conductor
+        self._dispatch = dispatch
+        self._reports = reports
+        self._export = export
+        self._gateways = gateways
+
+    def routes(self) -> list[Route]:
+        """The rows."""
+        return [
+            Route(
+                method="POST",
+                path="/api/v1/agent/batch",
+                name="agent_batch",
+                summary="A report of a node; answered once it is on disk",
+                run=self.batch,
+                body=Batch,
+                answer=BatchAck,
+                raw=True,
+                errors=(503,),
+            ),
+            Route(
+                method="GET",
+                path="/api/v1/agent/desired",
+                name="agent_desired",
+                summary="What a node should run, hold and do; waits for a generation above the given one",
+                run=self.desired,
+                query=DesiredQuery,
+                answer=Desired,
+                errors=(404,),
+            ),
+            _targets("agents", self.agents),
+            _targets("engines", self.engines),
+            _targets("gateways", self.gateways),
+        ]
+
+    async def batch(self, call: Call) -> BatchAck:
+        """Store a report."""
+        began = time.perf_counter()
+        outcome = "refused"
+        try:
+            batch = ingest.checked(decode(call.body, Batch))
+            self._reports.take(batch)
+            async with asyncio.timeout(STORE_S):
+                await self._conductor.submit(Submission(batch=batch))
+            outcome = "stored"
+        except InputError:
+            outcome = "malformed"
+            raise
+        except TimeoutError as error:
+            raise Unreachable("the store did not answer in time; send the batch again") from error
+        finally:
+            self._export.batch(outcome, time.perf_counter() - began)
+        mind = self._conductor.mind
+        return BatchAck(
+            position=mind.repeats.acknowledged(batch.node, batch.session),
+            generation=self._dispatch.generation(batch.node),
+            want_facts=mind.wants_facts(msgspec.structs.replace(batch, facts=None)),
+        )
+
+    async def desired(self, call: Call) -> Desired:
+        """Answer with the node's desired state once it is newer, or after the wait."""
+        query: DesiredQuery = call.query
+        desired = await self._dispatch.poll(query.node, query.generation, query.wait_s)
+        if desired is None:
+            raise web.HTTPNotFound(reason="nothing is known for this node yet: it must report its facts and replicas")
+        return desired
+
+    async def agents(self, _: Call) -> list[TargetGroup]:
+        """The agents' /metrics."""
+        nodes = (await self._conductor.view()).nodes
+        return [_group(node.address, {"node": node.node}) for node in nodes if node.address]
+
+    async def engines(self, _: Call) -> list[TargetGroup]:
+        """The replicas' /metrics."""
+        replicas = (await self._conductor.view()).replicas
+        return [
+            _group(each.url, {"node": each.node, "replica": each.replica, "deployment": each.deployment})
+            for each in replicas
+            if each.url
+        ]
+
+    async def gateways(self, _: Call) -> list[TargetGroup]:
+        """The gateways' /metrics, as configured."""
+        return [_group(f"http://{address}", {}) for address in self._gateways]
+
+
+def _group(url: str, labels: dict[str, str]) -> TargetGroup:
+    parts = urlsplit(url)
+    return TargetGroup(targets=[parts.netloc], labels={"__scheme__": parts.scheme or "http", **labels})
+
+
+def _targets(name: str, run: Run) -> Route:
+    return Route(
+        method="GET",
+        path=f"/sd/{name}",
+        name=f"sd_{name}",
+        summary=f"Prometheus service discovery: {name}",
+        run=run,
+        answer=list[TargetGroup],
+    )

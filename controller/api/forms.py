@@ -1,0 +1,135 @@
+"""The forms of the interface that are not words of ``vocab`` or views of the Core already."""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from controller.core.views import DeploymentView, NodeView, ReplicaView
+from vocab.events import Severity
+from vocab.lines import ActionLine, AnyLine, IncidentLine, Subject
+
+Reason = Annotated[str, msgspec.Meta(min_length=1, max_length=500)]
+Limit = Annotated[int, msgspec.Meta(ge=1, le=1000)]
+
+
+class Fleet(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that the page and ``corral status`` show. ``seq``: the last change that is in it."""
+
+    nodes: tuple[NodeView, ...]
+    deployments: tuple[DeploymentView, ...]
+    replicas: tuple[ReplicaView, ...]
+    incidents_open: tuple[IncidentLine, ...]
+    actions_waiting: tuple[ActionLine, ...]
+    counts: dict[str, int]
+    paused: bool
+    settled: bool
+    seq: int
+
+
+class Story(msgspec.Struct, frozen=True, kw_only=True):
+    """An incident and its lines in causal order."""
+
+    incident: IncidentLine
+    lines: list[AnyLine]
+
+
+class EventQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Which events: those that match everything given; ``severity`` means this one or worse."""
+
+    gpu: str | None = None
+    node: str | None = None
+    code: str | None = None
+    severity: Severity | None = None
+    limit: Limit = 100
+
+
+class StateQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Open things, finished ones, or both."""
+
+    state: Literal["open", "finished"] | None = None
+    limit: Limit = 100
+
+
+class LimitQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """At most so many, the latest ones."""
+
+    limit: Limit = 100
+
+
+class WatchQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """``after``: a seq to go on from, for readers that cannot send ``Last-Event-ID``."""
+
+    after: Annotated[int, msgspec.Meta(ge=0)] | None = None
+
+
+class DesiredQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """``generation``: the one that the node has; ``wait_s``: how long to wait for a newer one."""
+
+    node: Annotated[str, msgspec.Meta(min_length=1, max_length=253)]
+    generation: Annotated[int, msgspec.Meta(ge=0)] = 0
+    wait_s: Annotated[float, msgspec.Meta(ge=0, le=25)] = 25.0
+
+
+class HoldBody(msgspec.Struct, frozen=True, kw_only=True):
+    """A hold to place on a GPU or a node. ``owner`` lets a program keep its holds apart from people's."""
+
+    subject: Subject
+    reason: Reason
+    owner: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z][A-Za-z0-9._-]{0,62}$")] = "operator"
+
+
+class LiftBody(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a hold is lifted; ``force`` for one that somebody else placed."""
+
+    reason: Reason
+    force: bool = False
+
+
+class ReasonBody(msgspec.Struct, frozen=True, kw_only=True):
+    """Why."""
+
+    reason: Reason
+
+
+class ApprovalBody(msgspec.Struct, frozen=True, kw_only=True):
+    """The id of a waiting action that may go on."""
+
+    action: Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
+    reason: Reason
+
+
+class DrainBody(msgspec.Struct, frozen=True, kw_only=True):
+    """A GPU, node or replica to be held, replaced elsewhere and drained."""
+
+    subject: Subject
+    reason: Reason
+
+
+class Ordered(msgspec.Struct, frozen=True, kw_only=True):
+    """What an order led to at once; what follows comes by ``/api/v1/watch``."""
+
+    outcome: str
+    lines: list[AnyLine]
+
+
+class TargetGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """One group of Prometheus' HTTP service discovery."""
+
+    targets: list[str]
+    labels: dict[str, str]
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True):
+    """What is wrong, and with what."""
+
+    type: str
+    message: str
+
+
+class ErrorBody(msgspec.Struct, frozen=True, kw_only=True):
+    """Every answer that is not a success."""
+
+    error: Problem
+
+
+Json = dict[str, Any]

@@ -1,0 +1,143 @@
+"""What a person can order. Each order goes through the Core, is audited with what came of it, and says why."""
+
+from typing import Any
+
+from controller.api.forms import ApprovalBody, DrainBody, HoldBody, LiftBody, Ordered, ReasonBody
+from controller.api.route import Call, Route, Run, not_found
+from controller.conductor import Conductor, Submission
+from controller.core.stimuli import Asked
+from controller.store.change import subject_text
+from controller.store.store import Audit
+from controller.verdict import verdict
+from vocab.clock import Clock
+from vocab.errors import InputError, Refused
+from vocab.lines import AnyLine, HoldLine, Subject
+
+OURS = ("policy", "agent", "corral")  # owners that only Corral itself may be
+
+
+class Orders:
+    """The POST and DELETE side of the interface."""
+
+    def __init__(self, conductor: Conductor, clock: Clock) -> None:
+        self._conductor = conductor
+        self._clock = clock
+
+    def routes(self) -> list[Route]:
+        """The rows."""
+        return [
+            _order("POST", "holds", "Take a GPU or node out of service", self.hold, HoldBody, HoldLine, 201),
+            _order("DELETE", "holds/{id}", "Lift one hold", self.lift, LiftBody),
+            _order("POST", "drains", "Hold, replace elsewhere and drain", self.drain, DrainBody),
+            _order("POST", "pause", "Stop all harmful automation", self.pause, ReasonBody),
+            _order("POST", "resume", "End a pause", self.resume, ReasonBody),
+            _order("POST", "approvals", "Allow an action that waits for a person", self.approve, ApprovalBody),
+        ]
+
+    async def hold(self, call: Call) -> HoldLine:
+        """Place a hold; one that stands already for the same reason is answered as it is."""
+        body: HoldBody = call.body
+        if body.owner in OURS:
+            raise InputError(f"`owner` is {body.owner!r}: that is Corral's own; choose another")
+        subject = await self._known(body.subject, ("gpu", "node"))
+        ask = Asked(
+            do="hold", by=_actor(call), reason=body.reason, owner=body.owner, gpu=subject.gpu, node=subject.node
+        )
+        lines = await self._order(call, ask, subject_text(subject))
+        standing = [*lines, *(await self._conductor.view()).holds]
+        for line in standing:
+            if (
+                isinstance(line, HoldLine)
+                and (line.subject, line.owner) == (subject, body.owner)
+                and line.op == "placed"
+            ):
+                return line
+        raise Refused("the hold was not placed; /api/v1/holds shows what stands")
+
+    async def lift(self, call: Call) -> Ordered:
+        """Lift a hold."""
+        hold, body = call.part("id"), call.body
+        if hold not in {line.id for line in (await self._conductor.view()).holds}:
+            raise not_found("standing hold", hold, "/api/v1/holds")
+        ask = Asked(do="lift", by=_actor(call), reason=body.reason, hold=hold, force=body.force)
+        return _ordered(await self._order(call, ask, f"hold:{hold}"))
+
+    async def drain(self, call: Call) -> Ordered:
+        """Drain a GPU, node or replica."""
+        body: DrainBody = call.body
+        subject = await self._known(body.subject, ("gpu", "node", "replica"))
+        ask = Asked(
+            do="drain",
+            by=_actor(call),
+            reason=body.reason,
+            gpu=subject.gpu,
+            node=subject.node,
+            replica=subject.replica,
+        )
+        return _ordered(await self._order(call, ask, subject_text(subject)))
+
+    async def pause(self, call: Call) -> Ordered:
+        """Pause."""
+        return _ordered(await self._order(call, Asked(do="pause", by=_actor(call), reason=call.body.reason), ""))
+
+    async def resume(self, call: Call) -> Ordered:
+        """Resume."""
+        return _ordered(await self._order(call, Asked(do="resume", by=_actor(call), reason=call.body.reason), ""))
+
+    async def approve(self, call: Call) -> Ordered:
+        """Approve."""
+        body: ApprovalBody = call.body
+        if body.action not in {action.id for action in (await self._conductor.view()).actions}:
+            raise not_found("unfinished action", body.action, "/api/v1/actions?state=open")
+        ask = Asked(do="approve", by=_actor(call), reason=body.reason, action=body.action)
+        return _ordered(await self._order(call, ask, f"action:{body.action}"))
+
+    async def _order(self, call: Call, ask: Asked, subject: str) -> list[AnyLine]:
+        audit = Audit(self._clock.now(), _actor(call), ask.do, subject, ask.reason, "")
+        lines = await self._conductor.submit(Submission(stimuli=(ask,), audit=audit))
+        refused = verdict(lines).refused
+        if refused is not None:
+            raise Refused(refused)
+        return lines
+
+    async def _known(self, subject: Subject, kinds: tuple[str, ...]) -> Subject:
+        """The subject, if it names exactly one thing of these kinds that exists."""
+        given = {name: value for name in subject.__struct_fields__ if (value := getattr(subject, name)) is not None}
+        if len(given) != 1 or not given.keys() <= set(kinds):
+            raise InputError(f"`subject` must name exactly one of {', '.join(kinds)}")
+        view = await self._conductor.view()
+        (kind, name), *_ = given.items()
+        known = {
+            "gpu": {gpu.uuid for node in view.nodes for gpu in node.gpus},
+            "node": {node.node for node in view.nodes},
+            "replica": {replica.replica for replica in view.replicas},
+        }
+        if name not in known[kind]:
+            raise not_found(kind, name, f"/api/v1/{kind}s")
+        return subject
+
+
+def _ordered(lines: list[AnyLine]) -> Ordered:
+    return Ordered(outcome=verdict(lines).text, lines=lines)
+
+
+def _actor(call: Call) -> str:
+    """Who asks, as far as we know: one token stands for all operators."""
+    return f"operator at {call.request.remote or 'unknown'}"
+
+
+def _order(
+    method: str, path: str, summary: str, run: Run, body: Any, answer: Any = Ordered, status: int = 200
+) -> Route:
+    verb = {"POST": "create", "DELETE": "delete"}[method]
+    return Route(
+        method=method,
+        path=f"/api/v1/{path}",
+        name=f"{verb}_{path.replace('/{id}', '')}",
+        summary=summary,
+        run=run,
+        answer=answer,
+        body=body,
+        status=status,
+        errors=(403, 404, 409, 503),
+    )

@@ -1,0 +1,136 @@
+"""/metrics of the controller: the fleet as the last stored turn has it, and how the controller does itself."""
+
+from collections import Counter as Tally
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import msgspec
+
+from controller.core.views import View
+from controller.store.change import KIND
+from vocab.events import Severity
+from vocab.lines import ActionLine, AnyLine
+from vocab.metrics import CONTROLLER
+from vocab.states import Health, NodeState, Phase
+from wire.exposition import Exposition
+
+# every word of vocab.states.shown, so that a state without GPUs reads 0 and not nothing
+GPU_STATES = (
+    *(phase.value for phase in Phase if phase is not Phase.IN_SERVICE),
+    *(health.value for health in Health),
+    "unknown",
+    "cordoned",
+)
+OWNERS = ("agent", "operator", "policy", "other")
+
+
+class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """What a scrape shows beside the counters."""
+
+    view: View | None
+    report_ages_s: dict[str, float]
+    readers: int
+    seq: int
+
+
+class Export(Exposition):
+    """The controller's registry. ``snapshot`` is asked at each scrape."""
+
+    def __init__(self, version: str) -> None:
+        super().__init__(CONTROLLER)
+        self.snapshot: Callable[[], Snapshot | None] = lambda: None
+        self.gauge("corral_controller_build_info").labels(version).set(1)
+        for outcome in ("stored", "malformed", "refused"):
+            self.counter("corral_ingest_batches_total").labels(outcome)
+        for outcome in ("stored", "repeated"):
+            self.counter("corral_ingest_items_total").labels(outcome)
+        for kind in KIND.values():
+            self.counter("corral_lines_total").labels(kind)
+
+    def render(self, accept: str = "") -> tuple[bytes, str]:
+        """The body and content type of a scrape."""
+        snapshot = self.snapshot()
+        if snapshot is not None:
+            self._show(snapshot)
+        return super().render(accept)
+
+    def batch(self, outcome: str, seconds: float) -> None:
+        """A batch was answered: stored, malformed or refused."""
+        self.counter("corral_ingest_batches_total").labels(outcome).inc()
+        self.histogram("corral_ingest_seconds").observe(seconds)
+
+    def records(self, stored: int, repeated: int) -> None:
+        """Spool records of a batch."""
+        self.counter("corral_ingest_items_total").labels("stored").inc(stored)
+        self.counter("corral_ingest_items_total").labels("repeated").inc(repeated)
+
+    def committed(self, seconds: float, lines: Sequence[AnyLine]) -> None:
+        """A transaction is on disk."""
+        self.histogram("corral_store_commit_seconds").observe(seconds)
+        for line in lines:
+            self.counter("corral_lines_total").labels(KIND[type(line)]).inc()
+            if isinstance(line, ActionLine):
+                self.counter("corral_action_moves_total").labels(line.of.value, line.state.value).inc()
+
+    def store_up(self, *, up: bool) -> None:
+        """Whether the store takes writes."""
+        self.gauge("corral_store_up").set(up)
+
+    def store_failed(self) -> None:
+        """The store refused a transaction."""
+        self.counter("corral_store_failures_total").inc()
+
+    def core_failed(self) -> None:
+        """The Core raised what it never should."""
+        self.counter("corral_core_failures_total").inc()
+
+    def dropped(self) -> None:
+        """A stream's reader was too slow."""
+        self.counter("corral_watch_dropped_total").inc()
+
+    def job(self, job: str, outcome: str) -> None:
+        """A housekeeping job ended: done, failed, skipped or missed."""
+        self.counter("corral_jobs_total").labels(job, outcome).inc()
+
+    def _show(self, snapshot: Snapshot) -> None:
+        self.gauge("corral_store_seq").set(snapshot.seq)
+        self.gauge("corral_watch_readers").set(snapshot.readers)
+        self._replace("corral_node_report_age_seconds", {(node,): age for node, age in snapshot.report_ages_s.items()})
+        if snapshot.view is not None:
+            self._show_fleet(snapshot.view)
+
+    def _show_fleet(self, view: View) -> None:
+        gpus = [gpu for node in view.nodes for gpu in node.gpus]
+        self.gauge("corral_paused").set(view.paused)
+        self._tally("corral_gpus", ((gpu.state,) for gpu in gpus), ((state,) for state in GPU_STATES))
+        self._tally("corral_nodes", ((node.state,) for node in view.nodes), ((state.value,) for state in NodeState))
+        self._replace(
+            "corral_node_info", {(node.node, str(node.virtual).lower(), node.level): 1 for node in view.nodes}
+        )
+        self._tally("corral_holds", ((owner_class(hold.owner),) for hold in view.holds), ((name,) for name in OWNERS))
+        self._tally("corral_conditions_open", ((each.code, each.severity.value) for each in view.conditions))
+        self._tally(
+            "corral_incidents_open",
+            ((incident.severity.value,) for incident in view.incidents),
+            ((severity.value,) for severity in Severity),
+        )
+        self._tally("corral_actions", ((action.of.value, action.state.value) for action in view.actions))
+        for each in view.deployments:
+            self.gauge("corral_replicas_ready").labels(each.name).set(each.ready)
+            self.gauge("corral_replicas_wanted").labels(each.name).set(each.wanted)
+            self.gauge("corral_replicas_floor").labels(each.name).set(each.min_ready)
+
+    def _tally(self, name: str, found: Iterable[tuple[str, ...]], always: Iterable[tuple[str, ...]] = ()) -> None:
+        self._replace(name, {**dict.fromkeys(always, 0), **Tally(found)})
+
+    def _replace(self, name: str, series: Mapping[tuple[str, ...], float]) -> None:
+        """Make a gauge's series exactly these: what is gone is no longer exported."""
+        gauge = self.gauge(name)
+        gauge.clear()
+        for labels, value in series.items():
+            gauge.labels(*labels).set(value)
+
+
+def owner_class(owner: str) -> str:
+    """The class of a hold's owner, as a label of few values."""
+    name = owner.partition(":")[0]
+    return name if name in OWNERS else "other"

@@ -1,0 +1,50 @@
+"""What keeps a web page that somebody visits from giving orders to the controller on their machine.
+
+A request that changes something must be JSON (a form cannot send that) and, where a browser names its
+origin, come from our own page. Without a token, on loopback, the Host must be a name of loopback as well:
+otherwise a name that an attacker points at 127.0.0.1 would count as our own origin.
+"""
+
+from ipaddress import ip_address
+from typing import Any
+from urllib.parse import urlsplit
+
+from aiohttp import web
+
+from wire.server import Handler, error_reply
+
+SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+def _is_local(host: str) -> bool:
+    """Whether a Host header names this machine's loopback; 127.example.com does not."""
+    try:
+        name = urlsplit(f"//{host}").hostname or ""
+        return name == "localhost" or ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
+def _refusal(request: web.Request, *, local_only: bool) -> str | None:
+    host = request.headers.get("Host", "")
+    if local_only and not _is_local(host):
+        return f"Host {host[:80]!r} is not a name of this machine's loopback; set token_file to serve other names"
+    if request.method in SAFE:
+        return None
+    if request.content_type != "application/json":
+        return "a request that changes something needs Content-Type: application/json"
+    origin = request.headers.get("Origin")
+    if origin is not None and origin != f"{request.url.scheme}://{host}":
+        return f"Origin {origin[:80]!r} may not change anything here"
+    return None
+
+
+def guard(*, local_only: bool) -> Any:
+    """A middleware that refuses what a foreign page could send. ``local_only``: no token is asked for."""
+
+    @web.middleware
+    async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
+        why = _refusal(request, local_only=local_only)
+        return error_reply("forbidden", why, 403) if why else await handler(request)
+
+    return middleware

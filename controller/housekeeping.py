@@ -1,0 +1,56 @@
+"""What is done now and then, by APScheduler: forgetting old history. Nothing that safety hangs on."""
+
+import logging
+
+from apscheduler.events import EVENT_JOB_ERROR, EVENT_JOB_MAX_INSTANCES, EVENT_JOB_MISSED, JobEvent
+from apscheduler.schedulers.asyncio import AsyncIOScheduler
+
+from controller.export import Export
+from controller.store.prune import prune
+from controller.store.store import Store
+from vocab.clock import Clock
+from vocab.errors import Unreachable
+
+log = logging.getLogger(__name__)
+
+DAY_S = 86_400.0
+PRUNE_EVERY_S = 3600
+_OUTCOMES = {EVENT_JOB_ERROR: "failed", EVENT_JOB_MAX_INSTANCES: "skipped", EVENT_JOB_MISSED: "missed"}
+
+
+class Housekeeping:
+    """The scheduler and its one job."""
+
+    def __init__(self, store: Store, clock: Clock, export: Export, keep_days: float) -> None:
+        self._store = store
+        self._clock = clock
+        self._export = export
+        self._keep_s = keep_days * DAY_S
+        # a grace of None: a job that a busy loop delays still runs; the library's default drops it after 1 s
+        defaults = {"misfire_grace_time": None, "coalesce": True, "max_instances": 1}
+        self._scheduler = AsyncIOScheduler(timezone="UTC", job_defaults=defaults)
+        self._scheduler.add_listener(self._count, EVENT_JOB_ERROR | EVENT_JOB_MAX_INSTANCES | EVENT_JOB_MISSED)
+
+    def start(self) -> None:
+        """Begin; the first pruning is one period away."""
+        self._scheduler.add_job(self.prune, "interval", seconds=PRUNE_EVERY_S, id="prune")
+        self._scheduler.start()
+
+    def stop(self) -> None:
+        """End; a job that runs is cancelled, and its transaction rolled back."""
+        self._scheduler.shutdown(wait=False)
+
+    async def prune(self) -> None:
+        """Forget finished history older than the configured days."""
+        try:
+            gone = await prune(self._store, self._clock.now() - self._keep_s)
+        except Unreachable as error:
+            log.warning("old history was not pruned: %s", error)
+            self._export.job("prune", "failed")
+            return
+        self._export.job("prune", "done")
+        if gone:
+            log.info("old history was pruned", extra={"rows": gone})
+
+    def _count(self, event: JobEvent) -> None:
+        self._export.job(str(event.job_id), _OUTCOMES[event.code])

@@ -1,0 +1,48 @@
+"""The controller as an observer: whether it can itself reach the agents of nodes that have gone silent.
+
+One observer alone never makes a node lost; the Core weighs what all of them say.
+"""
+
+import asyncio
+import contextlib
+
+from controller.conductor import Conductor, Submission
+from controller.core.stimuli import Reached
+from vocab.errors import CorralError, Unreachable
+from vocab.states import NodeState
+from wire.client import Client
+
+LOOK_S = 5.0
+ANSWER_S = 3.0
+
+
+class Liveness:
+    """A loop that looks after silent nodes."""
+
+    def __init__(self, conductor: Conductor) -> None:
+        self._conductor = conductor
+
+    async def run(self) -> None:
+        """Look until cancelled."""
+        while True:
+            await asyncio.sleep(LOOK_S)
+            view = self._conductor.look()
+            silent = [node for node in view.nodes if node.state != NodeState.LIVE and node.address] if view else []
+            await asyncio.gather(*(self._look_at(node.node, node.address) for node in silent))
+
+    async def _look_at(self, node: str, address: str) -> None:
+        seen = Reached(of=node, by="controller", ok=await _answers(address))
+        with contextlib.suppress(Unreachable):  # the store is down: the next look will tell
+            await self._conductor.submit(Submission(stimuli=(seen,)))
+
+
+async def _answers(address: str) -> bool:
+    """Whether anything of the agent answers: a refusal is an answer too."""
+    try:
+        async with Client(address) as client:
+            await client.call("GET", "/healthz", object, timeout_s=ANSWER_S)
+    except Unreachable:
+        return False
+    except CorralError:
+        return True
+    return True

@@ -1,0 +1,36 @@
+"""When each node was last heard, and what it said of its own link to us. Lost with the process, back in seconds.
+
+Decisions never read from here: the Core is told of every report.
+"""
+
+import msgspec
+
+from vocab.clock import Clock
+from vocab.messages import Batch
+
+
+class Heard(msgspec.Struct, frozen=True, kw_only=True):
+    """The latest of one node. ``generation``: of the desired state that it has taken."""
+
+    monotonic: float
+    generation: int
+    spool_dropped: int
+
+
+class Reports:
+    """The latest of every node."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.nodes: dict[str, Heard] = {}
+
+    def take(self, batch: Batch) -> None:
+        """Remember a report."""
+        self.nodes[batch.node] = Heard(
+            monotonic=self._clock.monotonic(), generation=batch.generation, spool_dropped=batch.spool_dropped
+        )
+
+    def ages_s(self) -> dict[str, float]:
+        """Seconds since the last report of each node that reported since this process began."""
+        now = self._clock.monotonic()
+        return {node: now - heard.monotonic for node, heard in self.nodes.items()}
