@@ -14,7 +14,10 @@ Panels = tuple[timeseries.Panel | stat.Panel, ...]
 
 UID = "corral-gpu"
 GPU = '{node="$node",gpu="$gpu"}'  # series of this GPU; the node comes from discovery
-NODE = '{node="$node"}'  # engines are known by node: their series do not name GPUs
+HERE = (
+    f"and on (node, replica) corral_engine_gpu_info{GPU}"  # of an engine's series, those whose replica is on this GPU
+)
+REPLICA = "{{replica}} {{model_name}}"
 
 _OPEN = "sum by (severity) (corral_incidents_open)"
 INCIDENT = annotation(
@@ -35,7 +38,7 @@ def board() -> bytes:
     for title, panels in (
         ("Can it be used?", _standing()),
         ("Is it working? Utilization beside what the chip really does", _truth()),
-        ("What the engines on this node give it to do", _work()),
+        ("What its replicas give it to do", _work()),
         ("What limits it", _limits()),
         ("What went wrong", _faults()),
     ):
@@ -139,9 +142,9 @@ def _work() -> Panels:
     return (
         lines(
             "Batch: requests that run",
-            "Requests in the engine's batch, by replica of this node. Good: enough of them that DRAM activity is put to"
+            "Requests in the engine's batch, by replica on this GPU. Good: enough of them that DRAM activity is put to"
             " use. One or two with a queue beside them means that the engine holds back (KV cache full, or a limit).",
-            (Query(f"vllm:num_requests_running{NODE}", "{{replica}} {{model_name}}"),),
+            (Query(f"vllm:num_requests_running {HERE}", REPLICA),),
             "none",
             width=THIRD,
         ),
@@ -149,14 +152,14 @@ def _work() -> Panels:
             "Queue: requests that wait",
             "Good: 0, with short peaks. A queue that stands while the batch does not move is a wedged engine; a queue"
             " that stands beside a full KV cache is a replica too few.",
-            (Query(f"vllm:num_requests_waiting{NODE}", "{{replica}} {{model_name}}"),),
+            (Query(f"vllm:num_requests_waiting {HERE}", REPLICA),),
             "none",
             width=THIRD,
         ),
         lines(
             "KV cache in use",
             "Good: under 90 %. At 100 % requests are put back into the queue and computed again.",
-            (Query(f"vllm:kv_cache_usage_perc{NODE}", "{{replica}} {{model_name}}"),),
+            (Query(f"vllm:kv_cache_usage_perc {HERE}", REPLICA),),
             "percentunit",
             width=THIRD,
             most=1,
@@ -165,7 +168,7 @@ def _work() -> Panels:
             "Tokens made",
             "Output tokens a second. The only panel of this board that users feel. Good: steady for a steady load; a"
             " fall while utilization stays is the trap of the first row.",
-            (Query(f"rate(vllm:generation_tokens_total{NODE}[$__rate_interval])", "{{replica}} {{model_name}}"),),
+            (Query(f"rate(vllm:generation_tokens_total[$__rate_interval]) {HERE}", REPLICA),),
             "none",
             width=HALF,
         ),
