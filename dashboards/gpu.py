@@ -14,9 +14,7 @@ Panels = tuple[timeseries.Panel | stat.Panel, ...]
 
 UID = "corral-gpu"
 GPU = '{node="$node",gpu="$gpu"}'  # series of this GPU; the node comes from discovery
-HERE = (
-    f"and on (node, replica) corral_engine_gpu_info{GPU}"  # of an engine's series, those whose replica is on this GPU
-)
+HERE = f"and on (node, replica) corral_engine_gpu_info{GPU}"  # engine series of the replicas on this GPU
 REPLICA = "{{replica}} {{model_name}}"
 
 _OPEN = "sum by (severity) (corral_incidents_open)"
