@@ -110,13 +110,22 @@ def read_token(path: Path | None) -> str | None:
 
 
 def make_app(
-    *, ready: Answer, metrics: Exposition, token: str | None = None, open_paths: frozenset[str] = frozenset()
+    *,
+    ready: Answer,
+    metrics: Exposition,
+    token: str | None = None,
+    open_paths: frozenset[str] = frozenset(),
+    healthy: Answer | None = None,
 ) -> web.Application:
-    """An application with /healthz, /readyz and /metrics; the caller adds its own routes."""
+    """An application with /healthz, /readyz and /metrics; the caller adds its own routes.
+
+    ``healthy`` is for a process that can answer and yet be dead inside: /healthz then says 503 and why.
+    """
     app = web.Application(middlewares=[errors, token_gate(token, open_paths)], client_max_size=MAX_BODY_BYTES)
 
     async def healthz(_: web.Request) -> web.Response:
-        return reply({"status": "ok"})
+        ok, why = healthy() if healthy else (True, "ok")
+        return reply({"status": why}, 200 if ok else 503)
 
     async def readyz(_: web.Request) -> web.Response:
         ok, why = ready()
@@ -133,13 +142,23 @@ def make_app(
 
 
 async def listen(
-    app: web.Application, address: str, *, token: str | None = None, tls: ssl.SSLContext | None = None
+    app: web.Application,
+    address: str,
+    *,
+    token: str | None = None,
+    tls: ssl.SSLContext | None = None,
+    cancel_on_disconnect: bool = False,
 ) -> web.AppRunner:
-    """Serve ``app`` at ``host:port``; the caller cleans the runner up. Raises ConfigError if it cannot be had."""
+    """Serve ``app`` at ``host:port``; the caller cleans the runner up. Raises ConfigError if it cannot be had.
+
+    ``cancel_on_disconnect`` cancels a request's handler when its client goes away, for answers that cost work.
+    """
     host, port = split_address(address)
     if not is_loopback(host) and (token is None or tls is None):
         raise ConfigError(f"listen: {address} can be reached from other machines: set token_file, tls_cert and tls_key")
-    runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=2.0)
+    runner = web.AppRunner(
+        app, access_log=None, handle_signals=False, shutdown_timeout=2.0, handler_cancellation=cancel_on_disconnect
+    )
     await runner.setup()
     try:
         await web.TCPSite(runner, host, port, ssl_context=tls, reuse_address=True).start()
