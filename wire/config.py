@@ -17,11 +17,18 @@ def load(path: Path, kind: type[T]) -> T:
     except OSError as error:
         raise ConfigError(f"{path}: cannot read the configuration: {error.strerror}") from error
     try:
-        return msgspec.toml.decode(raw, type=kind)
+        return msgspec.toml.decode(raw, type=kind, dec_hook=_path)
     except msgspec.ValidationError as error:
         raise ConfigError(f"{path}: {error}") from error
     except msgspec.DecodeError as error:
         raise ConfigError(f"{path}: not valid TOML: {error}") from error
+
+
+def _path(kind: type, value: object) -> object:
+    """TOML has no paths: a key of type Path is a string there."""
+    if kind is Path and isinstance(value, str) and value:
+        return Path(value)
+    raise NotImplementedError(f"a value of type {kind.__name__} cannot be made of {value!r}")
 
 
 def split_address(address: str, key: str = "listen") -> tuple[str, int]:

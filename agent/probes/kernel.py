@@ -16,7 +16,7 @@ from agent.kernel.parsed import Kind, Parsed
 from agent.kernel.parser import Parser
 from agent.probes.probe import Finding, Verdict
 from agent.probes.scene import Scene
-from agent.probes.tape import Gap, Tape
+from agent.probes.tape import Copies, Gap, Tape
 from agent.probes.xid import Ruling, rule_sxid, rule_xid
 from vocab.events import Evidence, Flag, Source, rfc3339
 from vocab.observations import AnyObservation, KernelRecord
@@ -34,6 +34,7 @@ class KernelProbe:
 
     def __init__(self, tape: Tape) -> None:
         self._tape = tape
+        self._copies = Copies()
         self._parser = Parser()
         self._waiting: list[KernelRecord] = []
         self._due: float | None = None
@@ -84,7 +85,7 @@ class KernelProbe:
                 continue
             origin = self._origin(record)
             text = f"{record.pci} {ruling.code} {record.payload or record.text}"
-            if not self._tape.twice(origin.source, _stamp_s(origin, record), text):
+            if not self._copies.twice(origin.source, _stamp_s(origin, record), text):
                 yield self._counted(_finding(record, ruling, origin, scene), record, now)
 
     @staticmethod

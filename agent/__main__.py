@@ -1,0 +1,44 @@
+"""``python -m agent --config FILE``. SIGTERM stops it cleanly; replicas live on."""
+
+import argparse
+import asyncio
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from agent import config as configuration
+from agent.agent import Agent
+from agent.config import AgentConfig
+from vocab.clock import SystemClock
+from vocab.errors import CorralError
+from wire import logs
+
+PROGRAM = "corral-agent"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the agent; the exit code: 0 after a clean stop, 2 if it cannot serve its purpose."""
+    parser = argparse.ArgumentParser(prog=PROGRAM, description="Watches the GPUs of this node and runs its replicas.")
+    parser.add_argument("--config", type=Path, required=True, help="the TOML file (see docs/install.md)")
+    chosen = parser.parse_args(arguments)
+    try:
+        config = configuration.read(chosen.config)
+        logs.set_up(json=config.log_json)
+        asyncio.run(_run(config))
+    except CorralError as error:
+        sys.stderr.write(f"{PROGRAM}: {error}\n")
+        return error.exit_code
+    return 0
+
+
+async def _run(config: AgentConfig) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    await Agent(config, SystemClock()).run(stop)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,151 @@
+"""One node's agent: all parts made, joined and run together.
+
+At start, in this order: disk (spool and memory), replicas adopted, fences put back, server, sources, link.
+At the end: sources and link stop, the last state goes to disk, replicas live on.
+"""
+
+import asyncio
+import logging
+import ssl
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from uuid import uuid4
+
+from agent.api import Api
+from agent.config import AgentConfig
+from agent.export import Export
+from agent.hardware import hardware
+from agent.latest import Latest
+from agent.loop import Loop
+from agent.memory import unpack
+from agent.page import Page
+from agent.replicas.supervisor import Supervisor
+from agent.scribe import Scribe
+from agent.sources.source import Source
+from agent.spool import Spool
+from agent.steady import Steady
+from agent.uplink import Uplink, stored
+from agent.warden import Warden
+from vocab.clock import Clock
+from vocab.errors import ConfigError
+from wire.backoff import delay_s
+from wire.client import Client
+from wire.notify import notify
+from wire.server import listen, read_token
+
+log = logging.getLogger(__name__)
+
+
+class Agent:
+    """Make it within the running event loop, then ``run``. Raises ConfigError or InputError if it cannot be."""
+
+    def __init__(self, config: AgentConfig, clock: Clock) -> None:
+        self._config = config
+        self._token = read_token(config.token_file)
+        _make(config.state_dir)
+        _make(config.run_dir)
+        node, program, steady = config.node, release(), Steady(clock)
+        self.spool = Spool(config.state_dir / "spool", config.spool_limit_bytes)
+        self.hardware = hardware(config, clock)
+        boot_id = self.hardware.boot_id
+        judge, fences, answered = unpack(self.spool.state, node, boot_id)
+        self._after_seq = judge.position if judge.scene.boot_id == boot_id else None
+        self.supervisor = Supervisor(
+            config.run_dir, clock, config.replica_base_port, node=node, cpu=self.hardware.virtual
+        )
+        self.supervisor.adopt()
+        self.latest = Latest(config.level, program, config.address)
+        self.export = Export(self.latest, steady.now, judge.open_counts())
+        self.export.set("corral_agent_build_info", 1, version=program)
+        desired_path = config.state_dir / "desired.json"
+        desired = stored(desired_path)
+        self.warden = Warden(
+            node=node, level=config.level, pause_file=config.pause_file, clock=clock, fences=fences, answered=answered,
+            replicas=self.supervisor, latest=self.latest, export=self.export, desired=desired,
+        )  # fmt: skip
+        page, self.scribe = Page(), Scribe(self.spool, self.export.failed)
+        self.loop = Loop(
+            node=node, boot_id=boot_id, clock=clock, steady=steady, judge=judge, warden=self.warden,
+            scribe=self.scribe, replicas=self.supervisor, latest=self.latest, page=page, export=self.export,
+        )  # fmt: skip
+        self._client = Client(config.controller, token=self._token, tls=_client_tls(config))
+        self.uplink = Uplink(
+            self._client, self.loop, node, uuid4().hex[:12], self.spool, page, clock, self.export, desired_path, desired
+        )
+        self.loop.wake_uplink = self.uplink.wake
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Work until ``stop`` is set. Raises ConfigError if the address cannot be had."""
+        config = self._config
+        api = Api(self.loop, self.latest, self.warden, self.spool, self.uplink, config.controller, self.hardware)
+        app = api.app(self.export, self._token)
+        runner = await listen(app, config.listen, token=self._token, tls=_server_tls(config))
+        self.address = runner.addresses[0]
+        try:
+            async with self._client:
+                await self._work(stop)
+        finally:
+            await self.scribe.close(self.loop.memory())
+            await runner.cleanup()
+
+    async def _work(self, stop: asyncio.Event) -> None:
+        sources = self.hardware.sources(self.supervisor.records, self._after_seq)
+        works = [self.loop.run(), self.supervisor.run(), self.uplink.run(), *map(self._watch, sources)]
+        tasks = [asyncio.ensure_future(work) for work in works]
+        log.info("agent runs", extra={"node": self._config.node, "virtual": self.hardware.virtual})
+        notify("READY=1")
+        ended = asyncio.ensure_future(stop.wait())
+        try:
+            await asyncio.wait([ended, *tasks], return_when=asyncio.FIRST_COMPLETED)
+            notify("STOPPING=1")
+        finally:
+            for task in (ended, *tasks):
+                task.cancel()
+            results = await asyncio.gather(*tasks, return_exceptions=True)
+        broken = [result for result in results if isinstance(result, Exception)]
+        if broken:
+            raise broken[0]
+
+    async def _watch(self, source: Source) -> None:
+        """Run one source; one that breaks is started again, for the others must not suffer."""
+        failures = 0
+        while True:
+            try:
+                await source.run(self.loop.take)
+            except Exception:  # the outermost edge of a source
+                log.exception("a source broke", extra={"source": source.name})
+                self.export.failed(f"source:{source.name}")
+            failures += 1
+            await asyncio.sleep(delay_s(failures, source.name, first_s=1.0, most_s=60.0))
+
+
+def release() -> str:
+    """The version of this installation."""
+    try:
+        return version("corral")
+    except PackageNotFoundError:  # run from a source tree
+        return "0+source"
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"{folder}: cannot be made: {error.strerror}; create it for the agent's user") from error
+
+
+def _client_tls(config: AgentConfig) -> ssl.SSLContext | None:
+    if not config.controller.startswith("https://"):
+        return None
+    return ssl.create_default_context(cafile=config.tls_ca)
+
+
+def _server_tls(config: AgentConfig) -> ssl.SSLContext | None:
+    if config.tls_cert is None:
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        context.load_cert_chain(config.tls_cert, config.tls_key)
+    except OSError as error:
+        raise ConfigError(f"tls_cert: {config.tls_cert} cannot be used: {error}") from error
+    return context

@@ -1,0 +1,56 @@
+"""The agent's configuration: one TOML file, read once. An unknown key or a wrong unit stops the start."""
+
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from vocab.errors import ConfigError
+from vocab.states import Level
+from wire.config import load, split_address
+
+LEAST_SPOOL_BYTES = 64 * 1024  # room for the events of one bad minute
+
+
+class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """See docs/install.md. Paths are absolute or relative to where the agent runs.
+
+    ``virtual`` (for example "8xH100") makes this a virtual node; without it the real driver is read.
+    ``level`` is the most that automation may do on this node, whatever the controller allows.
+    """
+
+    node: str
+    controller: str
+    state_dir: Path
+    run_dir: Path
+    listen: str = "127.0.0.1:7410"
+    level: Level = Level.OBSERVE
+    virtual: str | None = None
+    nvml_library: Path | None = None
+    kmsg: Path = Path("/dev/kmsg")
+    replica_base_port: Annotated[int, msgspec.Meta(ge=1, le=65000)] = 7430
+    spool_limit_bytes: Annotated[int, msgspec.Meta(ge=LEAST_SPOOL_BYTES)] = 16 * 2**20
+    pause_file: Path = Path("/etc/corral/PAUSE")
+    token_file: Path | None = None
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    tls_ca: Path | None = None
+    log_json: bool = False
+
+    @property
+    def address(self) -> str:
+        """Where this agent is reached, as a URL."""
+        return f"{'https' if self.tls_cert else 'http'}://{self.listen}"
+
+
+def read(path: Path) -> AgentConfig:
+    """The configuration at ``path``. Raises ConfigError naming file, key and rule."""
+    config = load(path, AgentConfig)
+    if not config.node or "/" in config.node or len(config.node) > 253:
+        raise ConfigError(f"{path}: node: {config.node!r} is not a name of 1 to 253 characters without a slash")
+    if not config.controller.startswith(("http://", "https://")):
+        raise ConfigError(f"{path}: controller: {config.controller!r} must begin with http:// or https://")
+    if (config.tls_cert is None) != (config.tls_key is None):
+        raise ConfigError(f"{path}: tls_cert and tls_key: set both or none")
+    split_address(config.listen)
+    return config

@@ -1,0 +1,123 @@
+"""What the agent knows right now, in memory: for its API, its metrics and its reports. Nothing here decides."""
+
+from collections import OrderedDict
+
+import msgspec
+
+from agent.probes.scene import Scene
+from vocab.catalogue.boards import reset_group
+from vocab.events import Event
+from vocab.messages import NodeFacts
+from vocab.observations import AnyObservation, GpuSample, NodeSeen, SourceState
+from vocab.states import Level
+
+RECENT_EVENTS = 256
+STALE_S = 15.0  # a reading older than this is not shown as one: slow readings come every 10 s
+
+
+class SourceView(msgspec.Struct, frozen=True):
+    """How one source of readings is."""
+
+    source: str
+    state: str
+    since: float
+    error: str | None = None
+
+
+class GpuView(msgspec.Struct, frozen=True):
+    """The last sample of one GPU; ``good_at`` is when it was last read with success."""
+
+    sample: GpuSample
+    seen: float
+    good_at: float | None
+
+
+class Latest:
+    """The last of everything."""
+
+    def __init__(self, level: Level, version: str, address: str) -> None:
+        self._level = level
+        self._version = version
+        self._address = address
+        self.seen: NodeSeen | None = None
+        self.gpus: dict[str, GpuView] = {}
+        self.sources: dict[str, SourceView] = {}
+        self.events: OrderedDict[str, Event] = OrderedDict()
+
+    def take(self, observation: AnyObservation, scene: Scene, now: float) -> None:
+        """Note what this observation shows."""
+        match observation:
+            case GpuSample():
+                self._sample(observation, scene, now)
+            case NodeSeen():
+                self.seen = observation
+                here = {gpu.uuid for gpu in observation.gpus}
+                self.gpus = {gpu: view for gpu, view in self.gpus.items() if gpu in here}
+            case SourceState():
+                before = self.sources.get(observation.source)
+                since = before.since if before and before.state == observation.state else observation.at
+                view = SourceView(observation.source, observation.state, since, observation.error)
+                self.sources[observation.source] = view
+
+    def _sample(self, sample: GpuSample, scene: Scene, now: float) -> None:
+        gpu = scene.sampled(sample)
+        if gpu is None:
+            return
+        good = sample.error is None and sample.readings is not None
+        before = self.gpus.get(gpu)
+        last_good = before.good_at if before else None
+        self.gpus[gpu] = GpuView(sample, now, sample.at if good else last_good)
+
+    def judged(self, event: Event) -> None:
+        """Note an event or a new revision of one."""
+        self.events[event.id] = event
+        self.events.move_to_end(event.id)
+        while len(self.events) > RECENT_EVENTS:
+            self.events.popitem(last=False)
+
+    @property
+    def proven(self) -> frozenset[str]:
+        """GPUs that were read with success by this process and whose last read did not fail."""
+        return frozenset(gpu for gpu, view in self.gpus.items() if view.good_at is not None and not view.sample.error)
+
+    def fresh(self, gpu: str, now: float) -> GpuSample | None:
+        """The last sample of a GPU, if it is young enough to be shown."""
+        view = self.gpus.get(gpu)
+        return view.sample if view is not None and now - view.seen <= STALE_S else None
+
+    @property
+    def unknown_because(self) -> str | None:
+        """Why no GPU can be read, if none can."""
+        down = [view for view in self.sources.values() if view.source == "nvml" and view.state == "down"]
+        return (down[0].error or "the driver cannot be read") if down else None
+
+    def facts(self, node: str, boot_id: str) -> NodeFacts | None:
+        """What the node is; None until its inventory, or the reason why there is none, is known."""
+        seen, unknown = self.seen, self.unknown_because
+        if seen is None and unknown is None:
+            return None
+        gpus = seen.gpus if seen else ()
+        board = gpus[0].name or "" if gpus else ""
+        return NodeFacts(
+            node=node,
+            boot_id=seen.boot_id if seen else boot_id,
+            boot_at=seen.boot_at if seen else None,
+            virtual=seen.virtual if seen else False,
+            level=self._level,
+            version=self._version,
+            driver=seen.driver if seen else None,
+            address=self._address,
+            gpus=gpus,
+            reset_group=reset_group(board, [gpu.uuid for gpu in gpus]),
+            period_s=(seen.period_s if seen else None) or 1.0,
+            unknown_because=unknown,
+        )
+
+    def ready(self) -> tuple[bool, str]:
+        """Whether this agent watches what it should, and if not, why."""
+        down = [view for view in self.sources.values() if view.state == "down"]
+        if down:
+            return False, "; ".join(f"{view.source} is down: {view.error or 'no reason given'}" for view in down)
+        if self.seen is None:
+            return False, "the node's inventory is not known yet"
+        return True, "watching"

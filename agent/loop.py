@@ -1,0 +1,229 @@
+"""The agent's loop: every observation goes the whole way in one call, and time goes by.
+
+    take:  observation -> judge -> fence -> record -> tell
+    run:   what has become due -> the same way; replicas are looked at; the watchdog is told
+
+A source calls ``take`` itself, so nothing queues between a kernel record and its fence. Nothing here waits
+for a driver, a replica or the controller. What one input breaks is logged and counted; the next goes on.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Sequence
+
+from agent.export import Export
+from agent.fence import Step
+from agent.judge import Judge
+from agent.latest import Latest
+from agent.memory import pack
+from agent.page import Page
+from agent.scribe import Scribe
+from agent.steady import Steady
+from agent.warden import Replicas, Warden
+from vocab.clock import Clock
+from vocab.events import Event, Severity
+from vocab.messages import Desired, EventItem, Item, NodeFacts, ReplicaStatus
+from vocab.observations import AnyObservation, GpuSample, KernelRecord, NodeSeen, SourceState
+from wire.notify import notify
+
+log = logging.getLogger(__name__)
+
+LOOK_S = 1.0  # how often replicas, the PAUSE file and the watchdog get a look
+EARLY_S = 3.0  # how long kernel records wait for the inventory that says whose address is whose
+SAVE_S = 5.0  # how old the stored read position may get while nothing else is stored
+
+
+class Loop:
+    """One node's agent, without its sources, server and link. All methods belong to one thread."""
+
+    def __init__(
+        self,
+        *,
+        node: str,
+        boot_id: str,
+        clock: Clock,
+        steady: Steady,
+        judge: Judge,
+        warden: Warden,
+        scribe: Scribe,
+        replicas: Replicas,
+        latest: Latest,
+        page: Page,
+        export: Export,
+    ) -> None:
+        self.node = node
+        self._boot_id = boot_id
+        self._clock = clock
+        self.now = steady.now
+        self._judge = judge
+        self._warden = warden
+        self._scribe = scribe
+        self._replicas = replicas
+        self._latest = latest
+        self._page = page
+        self._export = export
+        self._early: list[AnyObservation] | None = []
+        self._early_until = self.now() + EARLY_S
+        self._saved_at = self.now()
+        self._saved_position = judge.position
+        self._due = asyncio.Event()
+        self.wake_uplink: Callable[[], None] = lambda: None
+
+    # -- the loop ---------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Let time pass until cancelled."""
+        look_at = self.now()
+        while True:
+            if self.now() >= look_at:
+                self._guarded("look", self.look)
+                look_at = self.now() + LOOK_S
+            self._guarded("tick", self.tick)
+            await self._rest(min(look_at, self.next_deadline() or look_at))
+
+    async def _rest(self, until: float) -> None:
+        self._due.clear()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._due.wait(), max(0.001, until - self.now()))
+
+    def next_deadline(self) -> float | None:
+        """When ``tick`` has something to do, or None."""
+        deadlines = (self._judge.next_deadline(), self._warden.fences.next_deadline())
+        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+
+    def take(self, observation: AnyObservation) -> None:
+        """Judge one observation and do what follows from it."""
+        with self._export.taking(str(observation.__struct_config__.tag)):
+            self._guarded("judge", lambda: self._take(observation))
+        deadline = self._judge.next_deadline()
+        if deadline is not None and deadline <= self.now() + LOOK_S:
+            self._due.set()
+
+    def tick(self) -> None:
+        """Do what has become due."""
+        now = self.now()
+        if self._early is not None and now >= self._early_until:
+            self._release()
+        self._settle(self._judge.tick(now), self._warden.tick(now), now)
+        if now - self._saved_at >= SAVE_S and self._judge.position != self._saved_position:
+            self._record([], now)
+
+    def look(self) -> None:
+        """Look at replicas and the PAUSE file, and tell the service manager that the loop lives."""
+        if self._warden.look_for_pause():
+            self.wake_uplink()
+        for seen in self._replicas.observations(self._clock.now()):
+            self.take(seen)
+        self._warden.converge()
+        notify("WATCHDOG=1")
+
+    def apply(self, desired: Desired) -> None:
+        """A new Desired is on disk: take it."""
+        now = self.now()
+        answers = self._warden.apply(desired)
+        if answers:
+            self._record(answers, now)
+        self._settle([], self._warden.tick(now), now)
+        self._warden.converge()
+
+    def _guarded(self, part: str, act: Callable[[], None]) -> None:
+        try:
+            act()
+        except Exception:  # the outermost edge of the loop: one bad input must not blind the node
+            log.exception("an input could not be handled", extra={"part": part})
+            self._export.failed(part)
+
+    # -- the way of one observation ---------------------------------------------------------------------
+
+    def _take(self, observation: AnyObservation) -> None:
+        if self._early is not None and isinstance(observation, KernelRecord):
+            self._early.append(observation)  # the inventory says whose address is whose
+            return
+        now = self.now()
+        items = self._judge.observe(observation, now)
+        self._show(observation, now)
+        self._settle(items, self._witness(observation, now), now)
+        if isinstance(observation, NodeSeen) or _unreadable(observation):
+            self._release()
+
+    def _settle(self, items: Sequence[Item], steps: Sequence[Step], now: float) -> None:
+        """Fences first, for they count in milliseconds; then the record of it all."""
+        everything = [*items, *self._warden.judge(items, steps, now)]
+        if everything:
+            self._record(everything, now)
+            self._tell(everything)
+
+    def _witness(self, observation: AnyObservation, now: float) -> list[Step]:
+        if not isinstance(observation, GpuSample):
+            return []
+        gpu = self._judge.scene.sampled(observation)
+        return [] if gpu is None else self._warden.fences.sampled(gpu, observation, self._warden.bounds, now)
+
+    def _record(self, items: Sequence[Item], now: float) -> None:
+        self._scribe.record(items, self.memory())
+        self._saved_at, self._saved_position = now, self._judge.position
+
+    def memory(self) -> bytes:
+        """All that must survive this process."""
+        return pack(self._judge, self._warden.fences, self._warden.answered)
+
+    def _tell(self, items: Sequence[Item]) -> None:
+        for item in items:
+            if isinstance(item, EventItem):
+                self._latest.judged(item.event)
+                self._export.judged(item.event)
+                _log(item.event)
+        self.wake_uplink()
+
+    def _show(self, observation: AnyObservation, now: float) -> None:
+        self._latest.take(observation, self._judge.scene, now)
+        match observation:
+            case GpuSample():
+                gpu = self._judge.scene.sampled(observation)
+                if gpu is not None and self._page.take(gpu, observation):
+                    self.wake_uplink()
+            case NodeSeen():
+                self._page.keep(frozenset(gpu.uuid for gpu in observation.gpus))
+                self.wake_uplink()
+            case SourceState():
+                self._export.set("corral_agent_source_up", observation.state == "up", source=observation.source)
+                self.wake_uplink()
+
+    # -- before the inventory is known ------------------------------------------------------------------
+
+    def _release(self) -> None:
+        """Judge the kernel records that waited; from now on none waits."""
+        early, self._early = self._early or [], None
+        for observation in early:
+            self.take(observation)
+
+    # -- what the uplink asks ---------------------------------------------------------------------------
+
+    def facts(self) -> NodeFacts | None:
+        """What the node is."""
+        return self._latest.facts(self.node, self._judge.scene.boot_id or self._boot_id)
+
+    def replicas(self) -> tuple[ReplicaStatus, ...]:
+        """Its replicas."""
+        return self._replicas.statuses()
+
+    def paused(self) -> bool:
+        """Whether the PAUSE file stands."""
+        return self._warden.paused_here
+
+
+def _unreadable(observation: AnyObservation) -> bool:
+    return isinstance(observation, SourceState) and observation.source == "nvml" and observation.state == "down"
+
+
+def _log(event: Event) -> None:
+    bad = event.severity.rank >= Severity.ERROR.rank and not event.injected
+    told = {
+        "event_id": event.id,
+        "rev": event.rev,
+        "gpu": event.gpu,
+        "count": event.count,
+        "severity": event.severity.value,
+    }
+    log.log(logging.WARNING if bad else logging.INFO, "event %s: %s", event.code, event.text, extra=told)
