@@ -1,0 +1,86 @@
+"""A started NVML child: its pipe, its call table, and how it is told to end."""
+
+import asyncio
+import os
+from contextlib import suppress
+from pathlib import Path
+
+import agent
+from agent.calls import Call, CallTable
+from agent.sources.nvml_frames import LENGTH, MAX_FRAME, SLOTS, Frame, decode
+
+STOP_S = 2.0
+_ROOT = Path(agent.__file__).resolve().parents[1]
+
+
+class NvmlProcess:
+    """The child process; make it with ``start``."""
+
+    def __init__(self, process: asyncio.subprocess.Process, table: CallTable) -> None:
+        self._process = process
+        self._table = table
+
+    @classmethod
+    async def start(
+        cls, python: str, table: Path, library: Path | None, period_s: float, environment: dict[str, str] | None = None
+    ) -> "NvmlProcess":
+        """Start a child on a new call table in the file ``table``."""
+        table.parent.mkdir(parents=True, exist_ok=True)
+        calls = CallTable.create(table, SLOTS)
+        arguments = ["--calls", str(table), "--period-s", str(period_s)]
+        if library:
+            arguments += ["--library", str(library)]
+        path = os.pathsep.join(filter(None, (str(_ROOT), os.environ.get("PYTHONPATH"))))
+        process = await asyncio.create_subprocess_exec(
+            python,
+            "-m",
+            "agent.sources.nvml_child",
+            *arguments,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            env={**os.environ, **(environment or {}), "PYTHONPATH": path},
+            limit=MAX_FRAME,
+        )
+        return cls(process, calls)
+
+    @property
+    def pid(self) -> int:
+        """Of the child."""
+        return self._process.pid
+
+    @property
+    def ended(self) -> bool:
+        """Whether it is gone."""
+        return self._process.returncode is not None
+
+    def under_way(self) -> dict[int, Call]:
+        """The calls that its threads are in, by slot."""
+        return dict(self._table.all_under_way())
+
+    async def frame(self) -> Frame | None:
+        """The next frame, or None once the child has ended."""
+        assert self._process.stdout is not None
+        try:
+            (length,) = LENGTH.unpack(await self._process.stdout.readexactly(LENGTH.size))
+            return decode(await self._process.stdout.readexactly(length))
+        except asyncio.IncompleteReadError:
+            return None
+
+    async def wait(self) -> int:
+        """Its exit code, once its pipe has ended."""
+        return await self._process.wait()
+
+    def let_go(self) -> None:
+        """Tell it to end: at once, unless it is inside the driver and the kernel keeps it there."""
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+
+    async def stop(self) -> None:
+        """End it; one that the kernel keeps inside the driver is killed and not waited for."""
+        self.let_go()
+        try:
+            async with asyncio.timeout(STOP_S):
+                await self._process.wait()
+        except TimeoutError:
+            with suppress(ProcessLookupError):
+                self._process.kill()

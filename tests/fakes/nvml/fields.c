@@ -1,0 +1,145 @@
+/* Field values in bulk, NVLink and the fabric. A call succeeds while single fields of it fail. */
+#include "fake.h"
+
+#include <string.h>
+#include <sys/time.h>
+
+static nvmlReturn_t give_uint(nvmlFieldValue_t *field, unsigned int value)
+{
+    field->valueType = NVML_VALUE_TYPE_UNSIGNED_INT;
+    field->value.uiVal = value;
+    return NVML_SUCCESS;
+}
+
+static nvmlReturn_t give_int(nvmlFieldValue_t *field, int value)
+{
+    field->valueType = NVML_VALUE_TYPE_SIGNED_INT;
+    field->value.siVal = value;
+    return NVML_SUCCESS;
+}
+
+static nvmlReturn_t give_ull(nvmlFieldValue_t *field, unsigned long long value)
+{
+    field->valueType = NVML_VALUE_TYPE_UNSIGNED_LONG_LONG;
+    field->value.ullVal = value;
+    return NVML_SUCCESS;
+}
+
+static nvmlReturn_t link_field(volatile corral_gpu_t *gpu, nvmlFieldValue_t *field)
+{
+    if (field->scopeId >= gpu->link_count) return NVML_ERROR_INVALID_ARGUMENT;
+    volatile corral_link_t *link = &gpu->links[field->scopeId];
+    switch (field->fieldId) {
+    case NVML_FI_DEV_NVLINK_GET_STATE: return give_uint(field, link->state);
+    case NVML_FI_DEV_NVLINK_GET_VERSION: return give_uint(field, link->version);
+    case NVML_FI_DEV_NVLINK_GET_SPEED:
+        return link->state ? give_uint(field, link->speed_mb_per_s) : NVML_ERROR_NOT_SUPPORTED;
+    case NVML_FI_DEV_NVLINK_ERROR_DL_REPLAY: return give_ull(field, link->replays);
+    case NVML_FI_DEV_NVLINK_ERROR_DL_RECOVERY: return give_ull(field, link->recoveries);
+    case NVML_FI_DEV_NVLINK_ERROR_DL_CRC: return give_ull(field, link->crc_errors);
+    default: return NVML_ERROR_NOT_SUPPORTED;
+    }
+}
+
+static nvmlReturn_t gpu_field(volatile corral_gpu_t *gpu, nvmlFieldValue_t *field)
+{
+    int max = (int)gpu->temperature_max_c;
+    switch (field->fieldId) {
+    case NVML_FI_DEV_ECC_CURRENT: return give_uint(field, gpu->ecc_mode);
+    case NVML_FI_DEV_ECC_PENDING: return give_uint(field, gpu->ecc_mode_pending);
+    case NVML_FI_DEV_ECC_SBE_VOL_TOTAL: return give_ull(field, gpu->ecc_dram_corrected + gpu->ecc_sram_corrected);
+    case NVML_FI_DEV_ECC_DBE_VOL_TOTAL: return give_ull(field, gpu->ecc_dram_uncorrected + gpu->ecc_sram_uncorrected);
+    case NVML_FI_DEV_ECC_SBE_AGG_TOTAL:
+        return give_ull(field, gpu->ecc_dram_corrected_lifetime + gpu->ecc_sram_corrected_lifetime);
+    case NVML_FI_DEV_ECC_DBE_AGG_TOTAL:
+        return give_ull(field, gpu->ecc_dram_uncorrected_lifetime + gpu->ecc_sram_uncorrected_lifetime);
+    case NVML_FI_DEV_PERF_POLICY_POWER: return give_ull(field, gpu->power_violation_ns);
+    case NVML_FI_DEV_PERF_POLICY_THERMAL: return give_ull(field, gpu->thermal_violation_ns);
+    case NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN: return give_ull(field, gpu->sw_thermal_ns);
+    case NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN: return give_ull(field, gpu->hw_thermal_ns);
+    case NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN: return give_ull(field, gpu->power_brake_ns);
+    case NVML_FI_DEV_MEMORY_TEMP: return give_uint(field, gpu->memory_temperature_c);
+    case NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION:
+    case NVML_FI_DEV_ENERGY: return give_ull(field, gpu->energy_mj);
+    case NVML_FI_DEV_POWER_AVERAGE:
+    case NVML_FI_DEV_POWER_INSTANT: return give_uint(field, gpu->power_mw);
+    case NVML_FI_DEV_NVLINK_LINK_COUNT: return give_uint(field, gpu->link_count);
+    case NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX: return give_ull(field, gpu->nvlink_tx_kib);
+    case NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX: return give_ull(field, gpu->nvlink_rx_kib);
+    case NVML_FI_DEV_REMAPPED_COR: return give_uint(field, gpu->remap_correctable);
+    case NVML_FI_DEV_REMAPPED_UNC: return give_uint(field, gpu->remap_uncorrectable);
+    case NVML_FI_DEV_REMAPPED_PENDING: return give_uint(field, gpu->remap_pending);
+    case NVML_FI_DEV_REMAPPED_FAILURE: return give_uint(field, gpu->remap_failed);
+    case NVML_FI_DEV_TEMPERATURE_SHUTDOWN_TLIMIT: return give_int(field, max - (int)gpu->temperature_shutdown_c);
+    case NVML_FI_DEV_TEMPERATURE_SLOWDOWN_TLIMIT: return give_int(field, max - (int)gpu->temperature_slowdown_c);
+    case NVML_FI_DEV_TEMPERATURE_GPU_MAX_TLIMIT: return give_int(field, 0);
+    case NVML_FI_DEV_GET_GPU_RECOVERY_ACTION: return give_uint(field, gpu->recovery_action);
+    default: return link_field(gpu, field);
+    }
+}
+
+nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count, nvmlFieldValue_t *fields)
+{
+    ENTER(device, fields);
+    struct timeval now;
+    if (count <= 0) return NVML_ERROR_INVALID_ARGUMENT;
+    gettimeofday(&now, NULL);
+    for (int at = 0; at < count; at++) {
+        fields[at].timestamp = now.tv_sec * 1000000LL + now.tv_usec;
+        fields[at].latencyUsec = 5;
+        fields[at].nvmlReturn = gpu_field(gpu, &fields[at]);
+    }
+    return NVML_SUCCESS;
+}
+
+/* The one link that a call is about. */
+static nvmlReturn_t enter_link(nvmlDevice_t device, unsigned number, void *out, volatile corral_link_t **link)
+{
+    ENTER(device, out);
+    if (number >= gpu->link_count) return NVML_ERROR_INVALID_ARGUMENT;
+    *link = &gpu->links[number];
+    return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned int number, nvmlEnableState_t *out)
+{
+    volatile corral_link_t *link;
+    nvmlReturn_t entered = enter_link(device, number, out, &link);
+    if (entered == NVML_SUCCESS) *out = (nvmlEnableState_t)link->state;
+    return entered;
+}
+
+nvmlReturn_t nvmlDeviceGetNvLinkVersion(nvmlDevice_t device, unsigned int number, unsigned int *out)
+{
+    volatile corral_link_t *link;
+    nvmlReturn_t entered = enter_link(device, number, out, &link);
+    if (entered == NVML_SUCCESS) *out = link->version;
+    return entered;
+}
+
+nvmlReturn_t nvmlDeviceGetNvLinkErrorCounter(nvmlDevice_t device, unsigned int number, nvmlNvLinkErrorCounter_t counter,
+                                             unsigned long long *out)
+{
+    volatile corral_link_t *link;
+    nvmlReturn_t entered = enter_link(device, number, out, &link);
+    if (entered != NVML_SUCCESS) return entered;
+    switch (counter) {
+    case NVML_NVLINK_ERROR_DL_REPLAY: *out = link->replays; return NVML_SUCCESS;
+    case NVML_NVLINK_ERROR_DL_RECOVERY: *out = link->recoveries; return NVML_SUCCESS;
+    case NVML_NVLINK_ERROR_DL_CRC_FLIT: *out = link->crc_errors; return NVML_SUCCESS;
+    default: return NVML_ERROR_NOT_SUPPORTED;
+    }
+}
+
+nvmlReturn_t nvmlDeviceGetGpuFabricInfoV(nvmlDevice_t device, nvmlGpuFabricInfoV_t *out)
+{
+    ENTER(device, out);
+    if (out->version != nvmlGpuFabricInfo_v2) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH; /* the newest of R565 */
+    nvmlGpuFabricInfo_v2_t *info = (nvmlGpuFabricInfo_v2_t *)(void *)out;
+    memset(info->clusterUuid, 0, sizeof info->clusterUuid);
+    info->status = (nvmlReturn_t)gpu->fabric_status;
+    info->cliqueId = 0;
+    info->state = (nvmlGpuFabricState_t)gpu->fabric_state;
+    info->healthMask = gpu->fabric_health_mask;
+    return NVML_SUCCESS;
+}
