@@ -23,7 +23,7 @@ from controller.guard import guard
 from controller.housekeeping import Housekeeping
 from controller.liveness import Liveness
 from controller.lock import only_controller
-from controller.mind import Mind
+from controller.mind import MakeCore, Mind, real_core
 from controller.pages import OPEN_PATHS, Pages
 from controller.reports import Reports
 from controller.store.store import Store
@@ -40,14 +40,14 @@ VERSION = version("corral")
 class Controller:
     """All parts of one controller, wired; ``running`` gives them life."""
 
-    def __init__(self, config: Config, store: Store, clock: Clock) -> None:
+    def __init__(self, config: Config, store: Store, clock: Clock, make_core: MakeCore = real_core) -> None:
         self.config = config
         self.store = store
         self.export = Export(VERSION)
         self.watch = Watch(self.export.dropped)
         self.dispatch = Dispatch()
         self.reports = Reports(clock)
-        self.mind = Mind(config, store, self.dispatch)
+        self.mind = Mind(config, store, self.dispatch, make_core)
         self.conductor = Conductor(store, self.mind, self.watch, clock, self.export)
         self.liveness = Liveness(self.conductor)
         self.housekeeping = Housekeeping(store, clock, self.export, config.keep_days)
@@ -103,12 +103,12 @@ class Controller:
 
 
 @asynccontextmanager
-async def controller(config: Config, clock: Clock) -> AsyncIterator[Controller]:
+async def controller(config: Config, clock: Clock, make_core: MakeCore = real_core) -> AsyncIterator[Controller]:
     """A controller with its database locked, migrated and open; not yet serving. Raises ConfigError."""
     with only_controller(Path(config.state_dir)):
         store = await Store.open(config.database)
         try:
-            yield Controller(config, store, clock)
+            yield Controller(config, store, clock, make_core)
         finally:
             await store.close()
 

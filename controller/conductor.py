@@ -70,6 +70,7 @@ class Conductor:
         self._export = export
         self._queue: asyncio.Queue[Submission] = asyncio.Queue()
         self._settled = asyncio.Event()  # the Core is as the disk has it: it may be looked at
+        self._started = asyncio.Event()
         self._view: View | None = None
         self._down: str | None = "starting: the stored history is being read"
         self.seq = 0
@@ -78,6 +79,10 @@ class Conductor:
     def ready(self) -> tuple[bool, str]:
         """Whether batches are taken, and why not."""
         return (self._down is None, self._down or "ok")
+
+    async def has_started(self) -> None:
+        """Wait until batches are taken for the first time."""
+        await self._started.wait()
 
     async def submit(self, submission: Submission) -> list[AnyLine]:
         """Have it thought about; the lines that it led to, once they are on disk. Raises Unreachable."""
@@ -200,5 +205,6 @@ class Conductor:
                 await asyncio.sleep(delay_s(attempt, "store", most_s=RECOVER_MOST_S))
             else:
                 self._down = None
+                self._started.set()
                 self._export.store_up(up=True)
                 return

@@ -24,16 +24,18 @@ from vocab.lines import ActionLine, AnyLine, EventLine
 from vocab.messages import Batch, NodeFacts, Sequenced
 
 
-def _core(settings: Settings) -> Core:
+MakeCore = Callable[[Settings], Core]
+
+
+def real_core(settings: Settings) -> Core:
+    """A Core with the catalogue."""
     return Core(settings, row)
 
 
 class Mind:
     """One life of the Core. Not for two tasks: the conductor alone changes it."""
 
-    def __init__(
-        self, config: Config, store: Store, dispatch: Dispatch, make_core: Callable[[Settings], Core] = _core
-    ) -> None:
+    def __init__(self, config: Config, store: Store, dispatch: Dispatch, make_core: MakeCore = real_core) -> None:
         self._make_core = make_core
         self._deployments = config.deployments
         self._store = store
@@ -59,7 +61,7 @@ class Mind:
             seq = await read.counter(connection, "seq")
             self.epoch = await read.counter(connection, "epoch")
             self.facts = {facts.node: facts for facts in await read.node_facts(connection)}
-            self.repeats = Repeats(await read.node_positions(connection))
+            self.repeats = Repeats(await read.node_positions(connection), await read.highest_positions(connection))
             self._dispatch.load(await read.desired_of_nodes(connection))
             self.core = self._make_core(Settings(epoch=self.epoch))
             started: set[str] = set()

@@ -4,7 +4,7 @@ A record is known by its node, position and digest. The digest matters when a no
 (its disk was replaced): then the positions return, with other content, and those records are new.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 
 import msgspec
@@ -22,8 +22,9 @@ def digest(item: Item) -> str:
 class Repeats:
     """How far each node's spool is stored. A turn's additions count once ``settle`` is called."""
 
-    def __init__(self, positions: Sequence[Position] = ()) -> None:
+    def __init__(self, positions: Sequence[Position] = (), highest: Mapping[str, int] | None = None) -> None:
         self._stored = {position.node: position for position in positions}
+        self._highest = dict(highest or {})  # of each node, whatever the session: above it, all is new
         self._turn: dict[str, Position] = {}
         self._turn_records: dict[tuple[str, int], str] = {}
 
@@ -36,9 +37,8 @@ class Repeats:
         """The batch's records that have never been stored, in their order."""
         if not batch.items:
             return []
-        last = self._turn.get(batch.node) or self._stored.get(batch.node)
         known: dict[int, str] = {}
-        if last is not None and batch.items[0].position <= last.position:
+        if batch.items[0].position <= self._highest.get(batch.node, 0):
             async with store.reading() as connection:
                 known = await read.digests(connection, batch.node, batch.items[0].position, batch.items[-1].position)
         return [record for record in batch.items if self._is_new(batch.node, record, known)]
@@ -54,7 +54,11 @@ class Repeats:
         """Note in this turn how far the batch brings its node; None if it carries no records."""
         if not batch.items:
             return None
-        position = Position(batch.node, batch.session, batch.items[-1].position)
+        before = self._turn.get(batch.node) or self._stored.get(batch.node)
+        reached = batch.items[-1].position
+        if before is not None and before.session == batch.session:
+            reached = max(reached, before.position)  # a batch that a slow network delivered late
+        position = Position(batch.node, batch.session, reached)
         self._turn[batch.node] = position
         return position
 
@@ -65,6 +69,8 @@ class Repeats:
     def settle(self) -> None:
         """The turn is on disk."""
         self._stored.update(self._turn)
+        for node, position in self._turn_records:
+            self._highest[node] = max(position, self._highest.get(node, 0))
         self.forget()
 
     def forget(self) -> None:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import Select, and_, or_, select
+from sqlalchemy import Select, and_, func, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from controller.store import change
@@ -52,6 +52,12 @@ async def node_positions(connection: AsyncConnection) -> list[Position]:
     """How far each node's spool has been stored."""
     found = await connection.execute(select(positions))
     return [Position(row.node, row.session, row.position) for row in found]
+
+
+async def highest_positions(connection: AsyncConnection) -> dict[str, int]:
+    """The highest position of each node's spool that is stored, whichever session sent it."""
+    query = select(received.c.node, func.max(received.c.position).label("highest")).group_by(received.c.node)
+    return {row.node: row.highest for row in await connection.execute(query)}
 
 
 async def desired_of_nodes(connection: AsyncConnection) -> list[Desired]:

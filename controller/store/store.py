@@ -27,6 +27,8 @@ from vocab.messages import Desired, NodeFacts
 
 log = logging.getLogger(__name__)
 
+BUSY_MS = 5000  # a backup or a curious sqlite3 shell holds the lock for less
+
 
 class Received(msgspec.Struct, frozen=True):
     """A spool record that arrived: the digest tells a repeat from a spool that began anew."""
@@ -165,7 +167,7 @@ def _settings(connection: Any, _: object) -> None:
     for setting in (
         "journal_mode=WAL",
         "synchronous=FULL",  # NORMAL may lose the last commits in a power cut, and those were acknowledged
-        "busy_timeout=5000",
+        f"busy_timeout={BUSY_MS}",
     ):
         cursor.execute(f"PRAGMA {setting}")
     cursor.close()

@@ -3,8 +3,6 @@
 import { fill, make } from "./dom.js";
 import { figure, gib, share, tone } from "./words.js";
 
-const WIDTHS = { utilization_ratio: "util", sm_active_ratio: "SM active" };
-
 function meter(label, title) {
   return make("div", { class: "meter", title }, make("span", { class: "label" }, label),
     make("span", { class: "track" }, make("span", { class: "bar" })), make("span", { class: "value" }));
@@ -22,8 +20,8 @@ export function createCard(gpu) {
     make("header", {}, make("a", { class: "index", href: `/gpus/${encodeURIComponent(gpu.uuid)}` }), make("span", { class: "word" })),
     make("p", { class: "board" }),
     make("div", { class: "meters" },
-      meter(WIDTHS.utilization_ratio, "Share of time in which any kernel ran: 100 % does not mean that the GPU works hard"),
-      meter(WIDTHS.sm_active_ratio, "Share of SM cycles with work: what the GPU really does"),
+      meter("util", "Share of time in which any kernel ran: 100 % does not mean that the GPU works hard"),
+      meter("SM active", "Share of SM cycles with work: what the GPU really does"),
       meter("memory", "Device memory in use")),
     make("p", { class: "figures" }, make("span", { title: "GPU temperature" }), make("span", { title: "Power draw and its limit" })),
     make("div", { class: "tags" }));
@@ -37,18 +35,22 @@ export function updateCard(card, gpu) {
   card.querySelector(".index").textContent = `GPU ${gpu.index}`;
   card.querySelector(".word").textContent = gpu.state.replace("_", " ");
   const board = card.querySelector(".board");
-  board.textContent = `${gpu.name ?? "GPU"} · ${gpu.pci}`;
+  board.textContent = `${(gpu.name ?? "GPU").replace(/^NVIDIA /, "")} · ${gpu.pci}`;
   board.title = gpu.uuid;
   const [utilization, active, memory] = card.querySelectorAll(".meter");
   set(utilization, readings.utilization_ratio, share(readings.utilization_ratio));
   set(active, readings.sm_active_ratio, share(readings.sm_active_ratio));
-  const used = readings.memory_used_bytes;
-  const total = readings.memory_total_bytes;
-  set(memory, used !== undefined && total ? used / total : null, total ? `${gib(used)} / ${(total / 2 ** 30).toFixed(0)} GiB` : "–");
+  drawMemory(memory, readings.memory_used_bytes, readings.memory_total_bytes);
   const [temperature, power] = card.querySelectorAll(".figures span");
   temperature.textContent = figure(readings.temperature_c, "°C");
   power.textContent = readings.power_limit_w ? `${figure(readings.power_w, "")}/ ${figure(readings.power_limit_w, "W")}` : figure(readings.power_w, "W");
   fill(card.querySelector(".tags"), [gpu.replica, gpu.holds, gpu.conditions, gpu.error], () => tags(gpu));
+}
+
+function drawMemory(element, used, total) {
+  const known = used !== undefined && total > 0;
+  set(element, known ? used / total : null, known ? gib(used, 0) : "–");
+  element.title = known ? `Device memory in use: ${gib(used, 2)} of ${gib(total, 2)}` : "Device memory in use";
 }
 
 function tags(gpu) {

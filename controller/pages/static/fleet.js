@@ -41,8 +41,8 @@ function drawSummary(fleet) {
   const states = fleet.nodes.flatMap((node) => node.gpus.map((gpu) => gpu.state));
   const counts = new Map();
   for (const state of states) counts.set(state, (counts.get(state) ?? 0) + 1);
-  fill(byId("summary"), [...counts, fleet.nodes.length], () => [
-    make("span", {}, `${states.length} GPUs`),
+  fill(byId("summary"), [[...counts], fleet.counts], () => [
+    make("span", {}, `${fleet.counts.in_service} of ${fleet.counts.total} GPUs in service, ${fleet.counts.free} free`),
     ...[...counts].map(([state, count]) => make("span", { class: "dot", "data-tone": tone(state) }, `${count} ${state.replace("_", " ")}`)),
   ]);
 }

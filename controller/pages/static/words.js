@@ -3,10 +3,10 @@
 export const share = (value) => (value === null || value === undefined ? "–" : `${Math.round(value * 100)} %`);
 export const figure = (value, unit, digits = 0) =>
   value === null || value === undefined ? "–" : `${value.toFixed(digits)} ${unit}`;
-export const gib = (value) => (value === null || value === undefined ? "–" : (value / 2 ** 30).toFixed(1));
+export const gib = (value, digits) => `${(value / 2 ** 30).toFixed(digits)} GiB`;
 export const time = (at) =>
-  new Date(at * 1000).toLocaleTimeString([], { hour12: false, hour: "2-digit", minute: "2-digit", second: "2-digit" }) +
-  `.${String(Math.floor((at % 1) * 1000)).padStart(3, "0")}`;
+  new Date(Math.round(at * 1000)).toLocaleTimeString([], { hour12: false, hour: "2-digit", minute: "2-digit", second: "2-digit" }) +
+  `.${String(Math.round(at * 1000) % 1000).padStart(3, "0")}`;
 export const day = (at) => new Date(at * 1000).toLocaleDateString();
 
 export function age(seconds) {
