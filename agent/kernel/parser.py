@@ -18,7 +18,10 @@ _MAX_LINES = 256  # of one record: a firmware report is about 100 lines
 
 # Further lines of one print that carry the driver's mark themselves, by how the first line begins.
 _TAILS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("The NVIDIA GPU ", ("(PCI ID: ", "installed in this system ", "fallen off the bus and ")),
+    (
+        "The NVIDIA GPU ",
+        ("(PCI ID: ", "installed in this system ", "fallen off the bus and ", "not supported by ", "Please see "),
+    ),
     ("A GPU crash dump has been created.", ("nvidia-bug-report.sh as root ", "the NVIDIA kernel module ")),
 )
 _TABLE_TAILS = re.compile(r"GPU\d{1,4} (?:GSP RPC buffer contains|RPC history) ")
@@ -44,7 +47,7 @@ class _Open:
         if not text.startswith(MARK):
             return False
         said = text[len(MARK) :]
-        if said.startswith("  "):
+        if said.startswith(" "):
             return True
         if self.parsed.xid in _TABLES:
             return _TABLE_TAILS.match(said) is not None

@@ -45,8 +45,13 @@ def split(line: str) -> tuple[Prefix, str] | None:
         return inner and (msgspec.structs.replace(inner[0], kind="pstore", priority=int(mark[1])), inner[1])
     if line.startswith("kernel: "):
         return _tagged(line[8:])
-    if first.isdigit() and (found := _digits(line)):
-        return found
+    if mark := _KMSG.match(line):
+        return _kmsg(mark, line)
+    if mark := _ISO.match(line):
+        return _after_iso(mark[1].replace(",", "."), line[mark.end() :])
+    if mark := _UNIX.match(line):
+        iso = datetime.fromtimestamp(float(mark[1]), UTC).isoformat(timespec="microseconds")
+        return _after_iso(iso, line[mark.end() :])
     if (mark := _TALOS.match(line, 0, _HEAD)) is not None:
         return Prefix(kind="talos", level=mark[2], iso=mark[3]), line[mark.end() :]
     if (mark := _DECODED.match(line)) and mark[1] in FACILITIES and (inner := _decoded(mark, line)):
@@ -56,31 +61,24 @@ def split(line: str) -> tuple[Prefix, str] | None:
     return Prefix(kind="none"), line
 
 
-def _digits(line: str) -> tuple[Prefix, str] | None:
-    """Forms that begin with a digit: /dev/kmsg records, ISO stamps, seconds since the epoch."""
-    if mark := _KMSG.match(line):
-        caller = _FLAG_CALLER.search(mark[4])
-        prefix = Prefix(
-            kind="kmsg_raw",
-            uptime_s=int(mark[3]) / 1e6,
-            seq=int(mark[2]),
-            priority=int(mark[1]),
-            caller=caller[1] if caller else None,
-        )
-        return prefix, line[mark.end() :]
-    if mark := _ISO.match(line):
-        iso, rest = mark[1].replace(",", "."), line[mark.end() :]
-        if host := _HOST_KERNEL.match(rest):
-            return _without_uptime(Prefix(kind="syslog_iso", iso=iso, host=host[1]), rest[host.end() :])
-        if rest.startswith(_TEXTS):
-            return Prefix(kind="dmesg_decode_iso", iso=iso), rest
-        return None
-    if mark := _UNIX.match(line):
-        if not (host := _HOST_KERNEL.match(line, mark.end())):
-            return None
-        iso = datetime.fromtimestamp(float(mark[1]), UTC).isoformat(timespec="microseconds")
-        return Prefix(kind="syslog_iso", iso=iso, host=host[1]), line[host.end() :]
-    return None
+def _kmsg(mark: re.Match[str], line: str) -> tuple[Prefix, str]:
+    """A raw record of /dev/kmsg: ``priority,sequence,microseconds,flags;text``."""
+    caller = _FLAG_CALLER.search(mark[4])
+    prefix = Prefix(
+        kind="kmsg_raw",
+        uptime_s=int(mark[3]) / 1e6,
+        seq=int(mark[2]),
+        priority=int(mark[1]),
+        caller=caller[1] if caller else None,
+    )
+    return prefix, line[mark.end() :]
+
+
+def _after_iso(iso: str, rest: str) -> tuple[Prefix, str] | None:
+    """After an ISO stamp: host and tag of the kernel, its text at once (dmesg), or some other program's."""
+    if host := _HOST_KERNEL.match(rest):
+        return _without_uptime(Prefix(kind="syslog_iso", iso=iso, host=host[1]), rest[host.end() :])
+    return (Prefix(kind="dmesg_decode_iso", iso=iso), rest) if rest.startswith(_TEXTS) else None
 
 
 def _bracket(line: str) -> tuple[Prefix, str]:

@@ -8,9 +8,9 @@ import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from io import BufferedReader
+from io import BufferedIOBase, BufferedReader
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, cast
+from typing import NamedTuple, cast
 
 import msgspec
 
@@ -60,7 +60,7 @@ def lines(path: str) -> Iterator[str]:
 
 
 @contextmanager
-def _opened(path: str) -> Iterator[BinaryIO]:
+def _opened(path: str) -> Iterator[BufferedIOBase]:
     if path == "-":
         yield _unpacked(cast("BufferedReader", sys.stdin.buffer))
         return
@@ -68,14 +68,14 @@ def _opened(path: str) -> Iterator[BinaryIO]:
         yield _unpacked(raw)
 
 
-def _unpacked(raw: BufferedReader) -> BinaryIO:
-    return cast("BinaryIO", gzip.GzipFile(fileobj=raw)) if raw.peek(2)[:2] == _GZIP else raw
+def _unpacked(raw: BufferedReader) -> BufferedIOBase:
+    return gzip.GzipFile(fileobj=raw) if raw.peek(2)[:2] == _GZIP else raw
 
 
-def _cut(stream: BinaryIO) -> Iterator[str]:
+def _cut(stream: BufferedIOBase) -> Iterator[str]:
     """Blocks into lines. What a line has beyond MAX_LINE is dropped."""
     rest = b""
-    while block := stream.read(_BLOCK):
+    while block := stream.read1(_BLOCK):
         head, newline, tail = block.rpartition(b"\n")
         if newline:
             for line in (rest + head).decode(errors="replace").split("\n"):

@@ -1,0 +1,89 @@
+"""Prefixes: what stands in front of the kernel's text in each tool's form."""
+
+import pytest
+
+from agent.kernel.prefix import split
+
+TEXT = "NVRM: Xid (PCI:0000:3b:00): 31, pid=100, name=python, Ch 00000002"
+
+
+@pytest.mark.parametrize(
+    ("prefix", "expected"),
+    [
+        ("", {"kind": "none"}),
+        ("[...] ", {"kind": "elided"}),
+        ("[12345.678901] ", {"kind": "dmesg_uptime", "uptime_s": 12345.678901}),
+        ("[    0.000000] ", {"kind": "dmesg_uptime", "uptime_s": 0.0}),
+        ("[123] ", {"kind": "dmesg_uptime", "uptime_s": 123.0}),
+        ("[  130.456250][ T1946] ", {"kind": "dmesg_uptime_caller", "uptime_s": 130.45625, "caller": "T1946"}),
+        ("[  130.456250] [    C3] ", {"kind": "dmesg_uptime_caller", "uptime_s": 130.45625, "caller": "C3"}),
+        (
+            "[Fri Aug 30 11:43:09 2024] ",
+            {"kind": "dmesg_ctime", "text": "Fri Aug 30 11:43:09 2024", "tz": "host local"},
+        ),
+        ("[  +0.000844] ", {"kind": "dmesg_delta", "delta_s": 0.000844}),
+        ("[   38.178720 <    0.004478>] ", {"kind": "dmesg_delta", "uptime_s": 38.17872, "delta_s": 0.004478}),
+        ("[Aug30 11:43] ", {"kind": "dmesg_delta", "text": "Aug30 11:43"}),
+        (
+            "kern  :err   : 2025-01-25T10:34:54,859532+00:00 ",
+            {"kind": "dmesg_decode_iso", "facility": "kern", "level": "err", "iso": "2025-01-25T10:34:54.859532+00:00"},
+        ),
+        ("2025-01-25T10:34:54,859532+00:00 ", {"kind": "dmesg_decode_iso", "iso": "2025-01-25T10:34:54.859532+00:00"}),
+        (
+            "kern  :warn  : [   12.500000] ",
+            {"kind": "dmesg_uptime", "uptime_s": 12.5, "facility": "kern", "level": "warn"},
+        ),
+        ("3,2211,12345678901,-;", {"kind": "kmsg_raw", "uptime_s": 12345.678901, "seq": 2211, "priority": 3}),
+        (
+            "6,1,5000000,-,caller=T77;",
+            {"kind": "kmsg_raw", "uptime_s": 5.0, "seq": 1, "priority": 6, "caller": "T77"},
+        ),
+        ("<4>[   54.661257] ", {"kind": "pstore", "uptime_s": 54.661257, "priority": 4}),
+        ("Sep 19 13:28:09 node-a kernel: ", {"kind": "syslog_short", "text": "Sep 19 13:28:09", "host": "node-a"}),
+        ("Sep 19 13:28:09.123456 a kernel: ", {"kind": "syslog_short", "text": "Sep 19 13:28:09.123456", "host": "a"}),
+        ("jan. 29 20:50:17 n kernel: ", {"kind": "syslog_short", "text": "jan. 29 20:50:17", "host": "n"}),
+        (
+            "Sep 19 13:28:09 node-a kernel: [12345.678901] ",
+            {"kind": "syslog_uptime", "text": "Sep 19 13:28:09", "host": "node-a", "uptime_s": 12345.678901},
+        ),
+        ("Sep 19 13:28:09 ", {"kind": "syslog_short_cut", "text": "Sep 19 13:28:09"}),
+        ("Sep 19 13:28:09 kernel: ", {"kind": "syslog_short_cut", "text": "Sep 19 13:28:09"}),
+        (
+            "2026-06-01T15:55:06.218036+03:00 node-a kernel: ",
+            {"kind": "syslog_iso", "iso": "2026-06-01T15:55:06.218036+03:00", "host": "node-a"},
+        ),
+        (
+            "Fri 2024-08-30 11:43:09 UTC n kernel: ",
+            {"kind": "syslog_short", "text": "Fri 2024-08-30 11:43:09 UTC", "host": "n"},
+        ),
+        (
+            "1717254906.218036 n kernel: ",
+            {"kind": "syslog_iso", "iso": "2024-06-01T15:15:06.218036+00:00", "host": "n"},
+        ),
+        ("[  123.500000] n kernel: ", {"kind": "dmesg_uptime", "uptime_s": 123.5, "host": "n"}),
+        ("kernel: ", {"kind": "kernel_tag"}),
+        ("kernel: [16450076.435595] ", {"kind": "kernel_tag_uptime", "uptime_s": 16450076.435595}),
+        (
+            "192.0.2.10: kern: warning: [2026-04-22T21:27:51.291660856Z]: ",
+            {"kind": "talos", "level": "warning", "iso": "2026-04-22T21:27:51.291660856Z"},
+        ),
+    ],
+    ids=lambda part: part if isinstance(part, str) else "",
+)
+def test_prefix_is_split_from_the_text(prefix, expected):
+    found = split(prefix + TEXT)
+    assert found is not None
+    shown = {name: getattr(found[0], name) for name in found[0].__struct_fields__}
+    assert {name: value for name, value in shown.items() if value is not None} == expected
+    assert found[1] == TEXT
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Sep 19 13:28:09 node-a watcher[77]: saw NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.",
+        "2026-06-01T15:55:06.218036+03:00 node-a sudo: root : COMMAND=grep NVRM: Xid /var/log/kern.log",
+    ],
+)
+def test_what_another_program_logged_is_not_the_kernel(line):
+    assert split(line) is None

@@ -1,0 +1,37 @@
+"""Reset groups: which GPUs only reset together."""
+
+import pytest
+
+from vocab.catalogue.boards import reset_group, resets
+
+EIGHT = [f"GPU-{number}" for number in range(8)]
+
+
+@pytest.mark.parametrize(
+    ("board", "how"),
+    [
+        ("NVIDIA H100 80GB HBM3", "alone"),
+        ("NVIDIA H200", "alone"),
+        ("NVIDIA B200", "alone"),
+        ("NVIDIA A100-SXM4-80GB", "together"),
+        ("NVIDIA A100 80GB PCIe", "alone"),
+        ("NVIDIA H100 NVL", "pairs"),
+        ("NVIDIA L4", "alone"),
+        ("something new", "alone"),
+    ],
+)
+def test_board_resets(board, how):
+    assert resets(board) == how
+
+
+@pytest.mark.parametrize("board", ["NVIDIA H100 80GB HBM3", "NVIDIA A100-SXM4-40GB", "NVIDIA H100 NVL"])
+@pytest.mark.parametrize("count", [0, 1, 7, 8])
+def test_every_gpu_is_in_exactly_one_group(board, count):
+    groups = reset_group(board, EIGHT[:count])
+    assert [uuid for group in groups for uuid in group] == EIGHT[:count]
+
+
+def test_group_sizes():
+    assert {len(group) for group in reset_group("NVIDIA H100 80GB HBM3", EIGHT)} == {1}
+    assert {len(group) for group in reset_group("NVIDIA H100 NVL", EIGHT)} == {2}
+    assert len(reset_group("NVIDIA A100-SXM4-40GB", EIGHT)) == 1
