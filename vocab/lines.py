@@ -107,7 +107,7 @@ class Target(msgspec.Struct, frozen=True):
 
 
 class ActionLine(Line, frozen=True, kw_only=True, tag="action"):
-    """An action moved; ``token`` is "epoch.number", compared as numbers."""
+    """An action moved; ``token`` is "epoch.number", compared as numbers; ``deployment``: whose replica is started."""
 
     id: str
     of: ActionKind
@@ -122,6 +122,7 @@ class ActionLine(Line, frozen=True, kw_only=True, tag="action"):
     disrupts: tuple[Subject, ...] = ()
     ttl_s: float | None = None
     covered_by: str | None = None
+    deployment: str | None = None
     why: str
 
 

@@ -5,14 +5,36 @@ not decided twice, and what was due and not yet written is decided then. ``at`` 
 that the caller gave.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
+from controller.core import actions, conditions, deployments, holds, incidents, liveness, look, retire, words, workflow
+from controller.core.deadlines import next_deadline
+from controller.core.desired import desired
+from controller.core.fleet import Fleet
+from controller.core.hearing import hear
+from controller.core.order import in_order
 from controller.core.settings import Settings
 from controller.core.stimuli import AnyStimulus
 from controller.core.views import View
+from vocab.catalogue import codes
 from vocab.catalogue.row import CodeRow
 from vocab.lines import AnyLine, FinalLine
 from vocab.messages import Desired
+
+RULES: tuple[Callable[[Fleet, float], Iterable[AnyLine]], ...] = (
+    liveness.judge,
+    actions.follow,
+    conditions.over_by_reboot,
+    conditions.over_by_end,
+    holds.for_faults,
+    holds.replaced_fences,
+    retire.bury,
+    retire.cut_off,
+    deployments.converge,
+    workflow.advance,
+    retire.asked,
+)
+MOST_ROUNDS = 100  # each round decides something; one stimulus never needs this many
 
 
 class Core:
@@ -22,27 +44,34 @@ class Core:
     one transaction before it tells anybody; if that fails, it makes a new core from what is stored.
     """
 
-    def __init__(self, settings: Settings, row: Callable[[str], CodeRow] | None = None) -> None:
-        self._settings = settings
+    def __init__(self, settings: Settings | None = None, row: Callable[[str], CodeRow] = codes.row) -> None:
+        self._fleet = Fleet(settings or Settings(), row)
+        self._now = 0.0
 
     def fold(self, line: AnyLine) -> None:
         """Take a stored line back in: no decision is taken. In the order in which they were stored."""
-        raise NotImplementedError
+        self._fleet.fold(line)
+        self._now = max(self._now, line.at)
 
     def take(self, stimulus: AnyStimulus, now: float) -> list[AnyLine]:
         """Everything that follows from one stimulus, in causal order; empty if it tells nothing new.
 
         ``now`` is seconds since the epoch and must not go back between calls (the caller keeps it rising).
         """
-        raise NotImplementedError
+        self._begin(now)
+        said = self._say(hear(self._fleet, stimulus, now))
+        return self._conclude(said, now)
 
     def tick(self, now: float) -> list[AnyLine]:
         """Everything that is due by ``now``: expiries, silence, probation. Call it at ``next_deadline``."""
-        raise NotImplementedError
+        self._begin(now)
+        liveness.expire(self._fleet, now)
+        self._fleet.stirred = True
+        return self._conclude([], now)
 
     def next_deadline(self) -> float | None:
         """The earliest time (seconds since the epoch) at which ``tick`` may have something to say, if any."""
-        raise NotImplementedError
+        return next_deadline(self._fleet, self._now)
 
     def desired(self, node: str) -> Desired | None:
         """What the node should run, hold and do; generation 0 (the caller numbers it; equal means unchanged).
@@ -50,12 +79,51 @@ class Core:
         None while the core does not know what runs there (it has not reported its replicas since this
         start): the node then keeps what it was told last.
         """
-        raise NotImplementedError
+        return desired(self._fleet, node)
 
     def view(self) -> View:
         """The fleet as of the last ``take`` or ``tick``."""
-        raise NotImplementedError
+        return look.view(self._fleet, self._now)
 
     def final(self, now: float) -> list[FinalLine]:
         """One line a subject: where it stands; the last one is of the fleet."""
-        raise NotImplementedError
+        return look.final(self._fleet, now)
+
+    def _begin(self, now: float) -> None:
+        self._now = max(self._now, now)
+        self._fleet.begin(now)
+
+    def _say(self, lines: Iterable[AnyLine]) -> list[AnyLine]:
+        """Fold each line before the next is drawn: a rule sees what it has decided."""
+        said = []
+        for line in lines:
+            self._fleet.fold(line)
+            said.append(line)
+        return said
+
+    def _conclude(self, said: list[AnyLine], now: float) -> list[AnyLine]:
+        if said or self._fleet.stirred:
+            self._fleet.stirred = False
+            self._settle(said, now)
+        said += self._say(words.announce(self._fleet, now))
+        return in_order(said)
+
+    def _settle(self, said: list[AnyLine], now: float) -> None:
+        """Apply the rules until none has anything to say."""
+        for _ in range(MOST_ROUNDS):
+            decided = self._examine(now)
+            for rule in RULES:
+                decided += self._say(rule(self._fleet, now))
+            if not decided:
+                return
+            said += decided
+        raise AssertionError(f"the rules do not come to rest: {said[-1]}")
+
+    def _examine(self, now: float) -> list[AnyLine]:
+        """What the events mean that came in since the last time."""
+        fleet, said = self._fleet, []
+        for key in fleet.ledger.take_unexamined():
+            event = fleet.ledger.events[key]
+            said += self._say(conditions.judge(fleet, event, now))
+            said += self._say(incidents.judge(fleet, event, now))
+        return said

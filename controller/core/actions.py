@@ -1,0 +1,125 @@
+"""Actions: how one is drawn up, how it moves, and how an order ends by what its node reports.
+
+An order gets a new token each time it is given, so a node that saw a later one refuses an earlier one. An
+action that has ended never moves again.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec.structs import replace
+
+from controller.core.fleet import Fleet
+from controller.core.ledger import STARTED
+from controller.core.names import token
+from controller.core.replicas import Replica
+from controller.core.settings import DRAIN_GRACE_S
+from vocab.lines import ActionLine, Subject
+from vocab.messages import ActionItem
+from vocab.states import TERMINAL_ACTIONS, ActionKind, ActionState
+
+CUT_OFF = 3  # an engine's exit code when its drain's time was over before its requests
+ORDERS = (ActionKind.RESET_GPU, ActionKind.REBOOT_NODE, ActionKind.POWER_CYCLE, ActionKind.VALIDATE)
+
+
+def draw(fleet: Fleet, now: float, of: ActionKind, key: str, subject: Subject, **more: Any) -> ActionLine:
+    """A new action, under the policy in force and with the next token. ``more`` as ActionLine has it."""
+    ledger, settings = fleet.ledger, fleet.settings
+    number = ledger.number + 1 if ledger.epoch == settings.epoch else 1
+    return ActionLine(
+        at=now, subject=subject, id=key, of=of, token=token(settings.epoch, number), policy=settings.policy, **more
+    )
+
+
+def move(action: ActionLine, to: ActionState, why: str, now: float, **more: Any) -> ActionLine:
+    """The action in another state, under its token."""
+    return replace(action, at=now, state=to, why=why, budget=None, **more)
+
+
+def placed_anew(fleet: Fleet, drawn: ActionLine) -> ActionLine | None:
+    """``drawn`` unless the ledger has it in this very state already: what is due is said once."""
+    known = fleet.ledger.actions.get(drawn.id)
+    if known is not None and (known.state is drawn.state or known.state in TERMINAL_ACTIONS):
+        return None
+    return drawn
+
+
+def outcome(fleet: Fleet, item: ActionItem, now: float) -> Iterator[ActionLine]:
+    """What a node says became of an order. Of one that has ended, or of an older token, it says nothing new."""
+    action = fleet.ledger.actions.get(item.id)
+    if action is None or action.state not in STARTED or action.state is item.state:
+        return
+    if item.token and item.token != action.token:
+        return
+    if item.state in TERMINAL_ACTIONS or item.state is ActionState.RUNNING:
+        yield move(action, item.state, item.error or f"{item.node} reports {item.state}", now)
+
+
+def follow(fleet: Fleet, now: float) -> Iterator[ActionLine]:
+    """Move every order on by what replicas do, and end those whose time is over."""
+    for action in fleet.ledger.live(ActionKind.START_REPLICA, ActionKind.DRAIN, ActionKind.STOP_REPLICA, *ORDERS):
+        if action.state not in STARTED:
+            continue
+        replica = fleet.replicas.get(action.subject.replica or "")
+        moved = _FOLLOW[action.of](fleet, action, replica) if replica is not None and action.of in _FOLLOW else None
+        if moved is None and now >= due_at(fleet, action):
+            moved = ActionState.TIMED_OUT, f"no end after {action.ttl_s:g} s"
+        if moved is not None and moved[0] is not action.state:
+            yield move(action, moved[0], moved[1], now)
+
+
+def due_at(fleet: Fleet, action: ActionLine) -> float:
+    """When an order is over if nothing is heard: counted from its first order, over every restart."""
+    grace = DRAIN_GRACE_S if action.of is ActionKind.DRAIN else 0.0
+    return fleet.ledger.ordered_at.get(action.id, action.at) + (action.ttl_s or 0.0) + grace
+
+
+Moved = tuple[ActionState, str] | None
+
+
+def _started(_: Fleet, action: ActionLine, replica: Replica) -> Moved:
+    if replica.is_dead and _answers(replica, action):
+        exit_ = replica.status.exit if replica.status else None
+        return (
+            ActionState.FAILED,
+            f"it ended before it was ready: {exit_.text or exit_.reason if exit_ else 'no exit seen'}",
+        )
+    if replica.is_ready:
+        return ActionState.DONE, "ready"
+    return (ActionState.RUNNING, "starting") if replica.status is not None else None
+
+
+def _drained(fleet: Fleet, action: ActionLine, replica: Replica) -> Moved:
+    status = replica.status
+    if replica.is_dead and status is not None:
+        if status.exit is not None and status.exit.code == CUT_OFF:
+            return ActionState.TIMED_OUT, "its time was over before its last request"
+        return ActionState.DONE, "no open request is left and it has exited"
+    if _is_gone(fleet, action, replica):
+        return ActionState.DONE, "its node no longer lists it"
+    if status is not None and status.phase == "draining":
+        return ActionState.RUNNING, f"{status.open_requests} requests open"
+    return None
+
+
+def _stopped(fleet: Fleet, action: ActionLine, replica: Replica) -> Moved:
+    if replica.is_dead or _is_gone(fleet, action, replica):
+        return ActionState.DONE, "it has exited"
+    return None
+
+
+def _is_gone(fleet: Fleet, action: ActionLine, replica: Replica) -> bool:
+    """Whether the node told its list after the order, without this one."""
+    told = fleet.node(replica.node).replicas_at
+    return replica.status is None and told is not None and told > fleet.ledger.ordered_at.get(action.id, action.at)
+
+
+def _answers(replica: Replica, action: ActionLine) -> bool:
+    return replica.status is None or not replica.status.token or replica.status.token == action.token
+
+
+_FOLLOW = {
+    ActionKind.START_REPLICA: _started,
+    ActionKind.DRAIN: _drained,
+    ActionKind.STOP_REPLICA: _stopped,
+}

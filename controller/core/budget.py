@@ -1,0 +1,94 @@
+"""The budget: what every harmful act must fit into. Each question answers None (it fits) or the limit it breaks.
+
+Only harmful acts ask; lifting, releasing and replacing never do.
+"""
+
+from controller.core.fleet import Fleet
+from controller.core.policy import OWNER
+from controller.core.replicas import Life, Replica, is_leaving
+from vocab.lines import Budget
+from vocab.states import ActionKind, ActionState
+
+REPAIRS = (ActionKind.RESET_GPU, ActionKind.REBOOT_NODE, ActionKind.POWER_CYCLE)
+NODES_PER_REPAIR = 20  # one more repair at a time for each
+
+
+def cordons(fleet: Fleet, now: float) -> Budget | None:
+    """GPUs newly held by the policy in the window and held still; a lost GPU counts, a lifted hold does not."""
+    limits = fleet.settings.limits
+    recent = {
+        hold.subject
+        for hold in fleet.ledger.holds.values()
+        if hold.owner == OWNER and hold.subject.gpu is not None and hold.at > now - limits.window_s
+    }
+    limit = max(1, min(limits.cordons, int(limits.cordons_ratio * len(fleet.gpus))))
+    if len(recent) < limit:
+        return None
+    return Budget(limit=limit, used=len(recent), of=f"GPUs newly cordoned in {limits.window_s:g} s")
+
+
+def room_at(fleet: Fleet, now: float) -> float | None:
+    """When the oldest cordon leaves the window."""
+    window_s = fleet.settings.limits.window_s
+    recent = [h.at for h in fleet.ledger.holds.values() if h.owner == OWNER and h.at > now - window_s]
+    return min(recent) + window_s if recent else None
+
+
+def floor(fleet: Fleet, replica: Replica) -> Budget | None:
+    """Replicas that would serve without this one, against the deployment's ``min_ready``.
+
+    Serving is what is ready and, of those that will go, what still steps: the gateway falls back on it. A
+    replica that does not step serves nobody, so taking it away costs nothing.
+    """
+    deployment = fleet.deployments.get(replica.deployment)
+    if deployment is None or not replica.is_stepping:
+        return None
+    others = [other for other in fleet.living_of(replica.deployment) if other.id != replica.id]
+    serving = [other for other in others if _serves(fleet, other)]
+    if len(serving) >= deployment.min_ready:
+        return None
+    return Budget(limit=deployment.min_ready, used=len(serving), of=f"replicas of {deployment.name} that serve")
+
+
+def _serves(fleet: Fleet, replica: Replica) -> bool:
+    if fleet.life(replica) is not Life.RUN:
+        return False
+    return replica.is_stepping if is_leaving(fleet.ledger, replica) else replica.is_ready
+
+
+def repairs(fleet: Fleet) -> Budget | None:
+    """Resets, reboots and power cycles under way."""
+    running = [a for a in fleet.ledger.live(*REPAIRS) if a.state in {ActionState.ORDERED, ActionState.RUNNING}]
+    limit = max(1, fleet.settings.limits.repairs, len(fleet.nodes) // NODES_PER_REPAIR)
+    if len(running) < limit:
+        return None
+    return Budget(limit=limit, used=len(running), of="repairs at one time")
+
+
+def starts(fleet: Fleet, deployment: str, now: float) -> tuple[Budget | None, float]:
+    """Failed starts of a deployment in the window, and when the oldest of them is forgotten."""
+    limits = fleet.settings.limits
+    failed = [at for at, _ in failures(fleet, deployment) if at > now - limits.window_s]
+    until = min(failed, default=now) + limits.window_s
+    if len(failed) < limits.starts:
+        return None, until
+    return Budget(limit=limits.starts, used=len(failed), of=f"failed starts in {limits.window_s:g} s"), until
+
+
+def failures(fleet: Fleet, deployment: str) -> list[tuple[float, tuple[str, ...]]]:
+    """When and on which GPUs replicas of a deployment failed though nothing was wrong with their GPUs."""
+    bad = {ActionState.FAILED, ActionState.TIMED_OUT}
+    actions = fleet.ledger.actions
+    found = [actions[key] for key in fleet.ledger.starts_of.get(deployment, ()) if actions[key].state in bad]
+    by_replica = {action.subject.replica: (action.at, action.target) for action in found}
+    for replica in fleet.replicas.values():
+        if replica.deployment == deployment and replica.id not in by_replica:
+            for stop in fleet.ledger.of_subject(replica.subject, ActionKind.STOP_REPLICA):
+                if stop.rule == GAVE_UP and stop.incident is None:
+                    by_replica[replica.id] = (stop.at, None)
+    return sorted(
+        (at, target.gpus if target else fleet.replicas[str(name)].gpus) for name, (at, target) in by_replica.items()
+    )
+
+
+GAVE_UP = "replica/gave_up"  # the rule under which a replica that its agent no longer restarts is taken away

@@ -1,0 +1,104 @@
+"""What a node is told: its holds, its replicas and their phases, the orders that are out. A pure look.
+
+A replica stays in the list until it has ended, so an agent that missed a message still converges. The
+agent's own fences are not told back to it.
+"""
+
+from controller.core import budget
+from controller.core.fleet import Fleet
+from controller.core.holds import is_fence
+from controller.core.ledger import STARTED
+from controller.core.replicas import Life, Replica
+from controller.core.stimuli import Deployment
+from vocab.lines import ActionLine
+from vocab.messages import Desired, HoldSpec, Order, ReplicaSpec
+from vocab.observations import Member
+from vocab.states import ActionKind, Level
+
+PHASES = {Life.RUN: "run", Life.DRAIN: "drain", Life.STOP: "stop"}
+SAID_BY = {  # which action a phase answers
+    Life.RUN: ActionKind.START_REPLICA,
+    Life.DRAIN: ActionKind.DRAIN,
+    Life.STOP: ActionKind.STOP_REPLICA,
+}
+
+
+def desired(fleet: Fleet, node: str) -> Desired | None:
+    """None while it is not known what the node runs: it then keeps what it was told last."""
+    known = fleet.node(node)
+    if known.facts is None or known.replicas_at is None:
+        return None
+    return Desired(
+        node=node,
+        epoch=fleet.settings.epoch,
+        generation=0,
+        level=fleet.level(node) or Level.OBSERVE,
+        paused=fleet.ledger.paused is not None,
+        holds=_holds(fleet, node),
+        replicas=_replicas(fleet, node),
+        orders=_orders(fleet, node),
+    )
+
+
+def _holds(fleet: Fleet, node: str) -> tuple[HoldSpec, ...]:
+    found = [
+        HoldSpec(id=hold.id, gpu=hold.subject.gpu, owner=hold.owner, reason=hold.reason)
+        for hold in fleet.ledger.holds.values()
+        if not is_fence(hold) and (hold.subject.node == node or _is_on(fleet, hold.subject.gpu, node))
+    ]
+    return tuple(sorted(found, key=lambda hold: hold.id))
+
+
+def _is_on(fleet: Fleet, gpu: str | None, node: str) -> bool:
+    return gpu in fleet.gpus and fleet.gpus[gpu].node == node
+
+
+def _replicas(fleet: Fleet, node: str) -> tuple[ReplicaSpec, ...]:
+    here = sorted((r for r in fleet.replicas.values() if r.node == node), key=lambda replica: replica.id)
+    return tuple(_spec(fleet, replica) for replica in here if fleet.life(replica) is not Life.ENDED)
+
+
+def _spec(fleet: Fleet, replica: Replica) -> ReplicaSpec:
+    deployment = fleet.deployments.get(replica.deployment) or Deployment(name=replica.deployment)
+    stage = fleet.life(replica)
+    said = fleet.ledger.of_subject(replica.subject, SAID_BY[stage])
+    return ReplicaSpec(
+        replica=replica.id,
+        deployment=replica.deployment,
+        members=_members(replica),
+        model=deployment.model or deployment.name,
+        engine=deployment.engine,
+        phase=PHASES[stage],
+        token=said[-1].token if said else "",
+        prestop_s=deployment.prestop_s,
+        drain_s=deployment.drain_s,
+        kill_s=deployment.kill_s,
+    )
+
+
+def _members(replica: Replica) -> tuple[Member, ...]:
+    """As its agent reports them, else in the order of its placement."""
+    if replica.status is not None and replica.status.members:
+        return replica.status.members
+    return tuple(Member(node=replica.node, gpu=gpu, rank=rank) for rank, gpu in enumerate(replica.gpus))
+
+
+def _orders(fleet: Fleet, node: str) -> tuple[Order, ...]:
+    found = [
+        _order(action)
+        for action in fleet.ledger.live(ActionKind.VALIDATE, *budget.REPAIRS)
+        if action.state in STARTED and (action.subject.node == node or _is_on(fleet, action.subject.gpu, node))
+    ]
+    return tuple(sorted(found, key=lambda order: order.id))
+
+
+def _order(action: ActionLine) -> Order:
+    return Order(
+        id=action.id,
+        of=action.of,
+        token=action.token,
+        ttl_s=action.ttl_s or 0.0,
+        gpu=action.subject.gpu,
+        gpus=tuple(subject.gpu for subject in action.disrupts if subject.gpu is not None),
+        attempt=action.attempt,
+    )

@@ -1,0 +1,233 @@
+"""The fleet: the ledger, what nodes last said, and the questions that every rule asks of both.
+
+Rules read it and yield lines; ``fold`` takes these in. What was heard of nodes is not in any line: after a
+restart nodes say it again, and until they have, ``is_settled`` and ``knows`` keep harmful acts back.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable
+
+from controller.core import replicas
+from controller.core.ledger import Ledger
+from controller.core.nodes import Gpu, Node
+from controller.core.replicas import Life, Replica
+from controller.core.settings import COLD_START_S, Settings
+from controller.core.stimuli import Deployment
+from vocab.catalogue.row import CodeRow
+from vocab.events import Recovery, Severity
+from vocab.lines import ActionLine, AnyLine, ConditionLine, HoldLine, StateLine, Subject
+from vocab.messages import GpuStatus, NodeFacts, ReplicaStatus
+from vocab.states import ActionKind, Health, Level, NodeState
+
+LOST_CODES = frozenset({"xid:79", "gpu_lost", "gpu_missing"})  # gone from the bus or from its driver
+MISSING_AT_START = 0.1  # of the nodes that were live, this part may stay silent (one node always)
+
+
+class Fleet:
+    """Everything that a decision may look at."""
+
+    def __init__(self, settings: Settings, row: Callable[[str], CodeRow]) -> None:
+        self.settings = settings
+        self.row = row
+        self.ledger = Ledger()
+        self.nodes: dict[str, Node] = {}
+        self.gpus: dict[str, Gpu] = {}
+        self.deployments: dict[str, Deployment] = {}
+        self.replicas: dict[str, Replica] = {}
+        self.replicas_on: dict[str, dict[str, None]] = defaultdict(dict)  # by GPU, ended ones too
+        self.touched: dict[Subject, None] = {}  # whose word may have changed
+        self.stirred = False  # something was heard that rules must look at
+        self.began_at: float | None = None
+        self._awaited: frozenset[str] = frozenset()
+
+    # -- what comes in --------------------------------------------------------------------------------
+
+    def fold(self, line: AnyLine) -> None:
+        """Take a decision in."""
+        self.ledger.fold(line)
+        if isinstance(line, ActionLine):
+            self._place(line)
+        if not isinstance(line, StateLine):
+            self.touch(line.subject)
+
+    def begin(self, now: float) -> None:
+        """The first moment of this life: from here, nodes that were live are waited for."""
+        if self.began_at is None:
+            self.began_at = now
+            live = [s.node for s, word in self.ledger.words.items() if s.node is not None and word == NodeState.LIVE]
+            self._awaited = frozenset(node for node in live if node is not None)
+
+    def node(self, name: str) -> Node:
+        """The node of this name, known from now on."""
+        return self.nodes.setdefault(name, Node(name))
+
+    def learn(self, facts: NodeFacts, now: float) -> None:
+        """A node's inventory: GPUs that it no longer lists are no longer ours to place on."""
+        self.node(facts.node).facts = facts
+        listed = {identity.uuid for identity in facts.gpus}
+        for uuid in [uuid for uuid, gpu in self.gpus.items() if gpu.node == facts.node and uuid not in listed]:
+            if not self.ledger.conditions_of.get(Subject(gpu=uuid)):
+                del self.gpus[uuid]
+        for identity in facts.gpus:
+            known = self.gpus.get(identity.uuid)
+            if known is None or known.node != facts.node:
+                self.gpus[identity.uuid] = Gpu(identity, facts.node, now, facts.period_s)
+            else:
+                known.identity, known.period_s = identity, facts.period_s
+            self.touch(Subject(gpu=identity.uuid))
+
+    def sample(self, statuses: tuple[GpuStatus, ...], now: float) -> bool:
+        """Readings of GPUs; True if one began or ceased to answer."""
+        moved = [s.gpu for s in statuses if s.gpu in self.gpus and self.gpus[s.gpu].take(s, now)]
+        for uuid in moved:
+            self.touch(Subject(gpu=uuid))
+        return bool(moved)
+
+    def list_replicas(self, node: str, statuses: tuple[ReplicaStatus, ...], now: float) -> bool:
+        """A node's whole list; True if it tells anything new. One that we did not start is adopted."""
+        first = self.node(node).replicas_at is None
+        self.node(node).replicas_at = now
+        news = sum(self._take_status(node, status) for status in statuses)
+        news += self._miss({status.replica for status in statuses}, node)
+        ending = any(r.node == node and self.life(r) in {Life.DRAIN, Life.STOP} for r in self.replicas.values())
+        return first or news > 0 or ending
+
+    def _miss(self, listed: set[str], node: str) -> int:
+        """Replicas that the node no longer lists; an adopted one that we did nothing to was never ours."""
+        missing = [replica for replica in self.replicas.values() if replica.node == node and replica.id not in listed]
+        gone = [replica for replica in missing if replica.status is not None]
+        for replica in gone:
+            replica.status = None
+            self.touch(replica.subject)
+        for replica in missing:
+            if replica.start is None and not self.ledger.actions_of.get(replica.subject):
+                self._forget(replica)
+        return len(gone)
+
+    def _take_status(self, node: str, status: ReplicaStatus) -> bool:
+        replica = self.replicas.get(status.replica)
+        if replica is None:
+            if status.phase == "stopped" or not status.members:
+                return False
+            gpus = tuple(member.gpu for member in status.members)
+            replica = Replica(status.replica, status.deployment, node, gpus)
+            self._register(replica)
+        known, replica.status = replica.status, status
+        if known is not None and _essence(known) == _essence(status):
+            return False
+        self.touch(replica.subject)
+        return True
+
+    def _place(self, line: ActionLine) -> None:
+        replica = line.subject.replica
+        if line.of is not ActionKind.START_REPLICA or line.target is None or replica is None:
+            return
+        known = self.replicas.get(replica)
+        if known is None:
+            placed = Replica(replica, line.deployment or "", line.target.node, line.target.gpus, start=line.id)
+            self._register(placed)
+        else:
+            known.start = line.id
+
+    def _register(self, replica: Replica) -> None:
+        self.replicas[replica.id] = replica
+        for gpu in replica.gpus:
+            self.replicas_on[gpu][replica.id] = None
+        self.touch(replica.subject)
+
+    def _forget(self, replica: Replica) -> None:
+        del self.replicas[replica.id]
+        for gpu in replica.gpus:
+            self.replicas_on[gpu].pop(replica.id, None)
+
+    def touch(self, subject: Subject) -> None:
+        """Its word, and that of what shares its GPUs, may have changed."""
+        self.touched[subject] = None
+        if subject.gpu is not None:
+            for name in self.replicas_on.get(subject.gpu, ()):
+                self.touched[Subject(replica=name)] = None
+        elif subject.replica is not None and subject.replica in self.replicas:
+            for gpu in self.replicas[subject.replica].gpus:
+                self.touched[Subject(gpu=gpu)] = None
+
+    # -- what rules ask -------------------------------------------------------------------------------
+
+    def is_settled(self, now: float) -> bool:
+        """Whether the start is over: nodes that were live have been heard, or waited for long enough."""
+        silent = [name for name in self._awaited if not self.node(name).was_heard]
+        if not silent:
+            return True
+        waited = self.began_at is not None and now >= self.began_at + COLD_START_S
+        return waited and len(silent) <= max(1, int(MISSING_AT_START * len(self._awaited)))
+
+    def knows(self, node: str, now: float) -> bool:
+        """Whether what runs on a node is known: it said so, is new to us, or was waited for long enough."""
+        if node not in self._awaited or self.node(node).replicas_at is not None:
+            return True
+        return self.began_at is not None and now >= self.began_at + COLD_START_S
+
+    def may_place(self, now: float) -> bool:
+        """Whether what runs anywhere is known well enough to start more of it."""
+        return bool(self.nodes) and all(self._has_told(node, now) for node in self.nodes.values())
+
+    def _has_told(self, node: Node, now: float) -> bool:
+        since = max(self.began_at or 0.0, node.facts_at or 0.0)
+        return node.replicas_at is not None or now >= since + COLD_START_S
+
+    def level(self, node: str) -> Level | None:
+        """What automation may do there; None while the node has not said."""
+        facts = self.node(node).facts
+        if facts is None:
+            return None
+        return min(facts.level, self.settings.level, key=lambda level: list(Level).index(level))
+
+    def life(self, replica: Replica) -> Life:
+        """How far a replica's life has come."""
+        return replicas.life(self.ledger, replica)
+
+    def living_on(self, gpu: str) -> list[Replica]:
+        """The replicas on a GPU that have not ended."""
+        found = [self.replicas[name] for name in self.replicas_on.get(gpu, ())]
+        return [replica for replica in found if self.life(replica) is not Life.ENDED]
+
+    def living_of(self, deployment: str) -> list[Replica]:
+        """The replicas of a deployment that have not ended, oldest first."""
+        found = [replica for replica in self.replicas.values() if replica.deployment == deployment]
+        return [replica for replica in found if self.life(replica) is not Life.ENDED]
+
+    def holds_on(self, gpu: str) -> list[HoldLine]:
+        """The holds that keep work off a GPU: its own and its node's."""
+        node = self.gpus[gpu].node if gpu in self.gpus else None
+        return self.ledger.standing(Subject(gpu=gpu)) + (self.ledger.standing(Subject(node=node)) if node else [])
+
+    def conditions_on(self, subject: Subject) -> list[ConditionLine]:
+        """The open conditions of a subject."""
+        return [self.ledger.conditions[key] for key in self.ledger.conditions_of.get(subject, ())]
+
+    def recovery(self, condition: ConditionLine) -> Recovery:
+        """The harshest advice of a condition's events."""
+        events = [self.ledger.events[key] for key in condition.events if key in self.ledger.events]
+        return max((e.recovery for e in events), key=lambda r: r.rank, default=self.row(condition.code).recovery)
+
+    def health(self, gpu: str) -> Health:
+        """What the open conditions say of a GPU."""
+        found = self.conditions_on(Subject(gpu=gpu))
+        if any(condition.code in LOST_CODES for condition in found):
+            return Health.LOST
+        if any(needs_repair(condition.severity, self.recovery(condition)) for condition in found):
+            return Health.FAILED
+        return Health.DEGRADED if found else Health.HEALTHY
+
+    def node_state(self, node: str) -> str:
+        """The node's word; live until said otherwise."""
+        return self.ledger.words.get(Subject(node=node), NodeState.LIVE.value)
+
+
+def needs_repair(severity: Severity, recovery: Recovery) -> bool:
+    """Whether a fault takes its GPU out of service: at least an error, and at least a reset is advised."""
+    return severity.rank >= Severity.ERROR.rank and recovery.rank >= Recovery.DRAIN_AND_RESET.rank
+
+
+def _essence(status: ReplicaStatus) -> tuple[object, ...]:
+    """What a decision can rest on; counts of requests change with every look and decide nothing."""
+    return status.phase, status.ready, status.admitting, status.stepping, status.token, status.exit, status.url

@@ -1,0 +1,108 @@
+"""What a stimulus tells: the fleet takes it in, and the lines that follow from it directly are yielded."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from controller.core import actions, conditions, holds, operator
+from controller.core.fleet import Fleet
+from controller.core.policy import subject_of
+from controller.core.stimuli import (
+    AnyStimulus,
+    Arrived,
+    Asked,
+    Declared,
+    NodeReported,
+    Reached,
+    Recalled,
+    Replicas,
+    Reported,
+    Sampled,
+)
+from vocab.lines import AnyLine, EventLine
+from vocab.messages import ActionItem, ClearedItem, EventItem, FenceItem
+from vocab.states import NodeState
+
+Lines = Iterator[AnyLine]
+
+
+def hear(fleet: Fleet, stimulus: AnyStimulus, now: float) -> Lines:
+    """Take one stimulus in. What is known already yields nothing and stirs nothing."""
+    return _EARS[type(stimulus)](fleet, stimulus, now)
+
+
+def _recalled(fleet: Fleet, stimulus: Recalled, now: float) -> Lines:
+    if fleet.node(stimulus.facts.node).facts_at is None:
+        fleet.learn(stimulus.facts, now)
+    return iter(())
+
+
+def _declared(fleet: Fleet, stimulus: Declared, _now: float) -> Lines:
+    if fleet.deployments.get(stimulus.deployment.name) != stimulus.deployment:
+        fleet.deployments[stimulus.deployment.name] = stimulus.deployment
+        fleet.stirred = True
+    return iter(())
+
+
+def _node_reported(fleet: Fleet, stimulus: NodeReported, now: float) -> Lines:
+    node = fleet.node(stimulus.facts.node)
+    if node.facts_at is None or node.facts != stimulus.facts:
+        node.facts_at = now if node.facts_at is None else node.facts_at
+        fleet.learn(stimulus.facts, now)
+        fleet.stirred = True
+    return iter(())
+
+
+def _reported(fleet: Fleet, stimulus: Reported, now: float) -> Lines:
+    node = fleet.node(stimulus.node)
+    news = not node.was_heard or node.paused != stimulus.paused or node.reported_at is None
+    news = news or fleet.node_state(stimulus.node) != NodeState.LIVE
+    node.report(now, paused=stimulus.paused)
+    fleet.stirred = fleet.stirred or news
+    return iter(())
+
+
+def _sampled(fleet: Fleet, stimulus: Sampled, now: float) -> Lines:
+    fleet.stirred = fleet.sample(stimulus.gpus, now) or fleet.stirred
+    return iter(())
+
+
+def _replicas(fleet: Fleet, stimulus: Replicas, now: float) -> Lines:
+    fleet.stirred = fleet.list_replicas(stimulus.node, stimulus.statuses, now) or fleet.stirred
+    return iter(())
+
+
+def _arrived(fleet: Fleet, stimulus: Arrived, now: float) -> Lines:
+    item = stimulus.item
+    if isinstance(item, EventItem):
+        known = fleet.ledger.events.get(item.event.id)
+        if known is None or item.event.rev > known.rev:
+            yield EventLine(at=now, subject=subject_of(item.event), device=item.event.device, event=item.event)
+    elif isinstance(item, ClearedItem):
+        yield from conditions.clear(fleet, item.cleared, now)
+    elif isinstance(item, FenceItem):
+        yield from holds.of_fence(fleet, item, now)
+    elif isinstance(item, ActionItem):
+        yield from actions.outcome(fleet, item, now)
+
+
+def _asked(fleet: Fleet, stimulus: Asked, now: float) -> Lines:
+    return operator.answer(fleet, stimulus, now)
+
+
+def _reached(fleet: Fleet, stimulus: Reached, now: float) -> Lines:
+    fleet.node(stimulus.of).observers[stimulus.by] = (stimulus.ok, now)
+    fleet.stirred = fleet.stirred or fleet.node_state(stimulus.of) != NodeState.LIVE
+    return iter(())
+
+
+_EARS: dict[type, Callable[[Fleet, Any, float], Lines]] = {
+    Recalled: _recalled,
+    Declared: _declared,
+    NodeReported: _node_reported,
+    Reported: _reported,
+    Sampled: _sampled,
+    Replicas: _replicas,
+    Arrived: _arrived,
+    Asked: _asked,
+    Reached: _reached,
+}

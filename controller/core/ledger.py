@@ -1,0 +1,185 @@
+"""The ledger: what the decision lines add up to. ``fold`` is the only way in, at work and after a restart.
+
+It keeps the latest line of each thing under its id. Nothing in it was heard from a node: that is the
+``Fleet``'s. Since every decision is folded the moment it is taken, a core that folds the stored lines knows
+exactly what the one before it knew.
+"""
+
+from collections import defaultdict
+
+from controller.core.names import token_order
+from vocab.events import Event
+from vocab.lines import (
+    ActionLine,
+    AnyLine,
+    ConditionLine,
+    EventLine,
+    HoldLine,
+    IncidentLine,
+    NoteLine,
+    StateLine,
+    Subject,
+)
+from vocab.states import TERMINAL_ACTIONS, ActionKind, ActionState
+
+STARTED = frozenset({ActionState.ORDERED, ActionState.RUNNING})
+FLEET = Subject()
+
+
+class Ledger:
+    """All lines, folded. The dictionaries are for reading; ``fold`` alone writes them."""
+
+    def __init__(self) -> None:
+        self.events: dict[str, Event] = {}
+        self.first_taken_at: dict[str, float] = {}  # when an event first came in
+        self.taken_at: dict[str, float] = {}  # when its last revision did
+        self.unexamined: dict[str, None] = {}  # events that no rule has looked at in this life, in order
+        self.conditions: dict[str, ConditionLine] = {}
+        self.open_conditions: dict[tuple[Subject, str, str | None], str] = {}
+        self.conditions_of_event: dict[str, list[str]] = defaultdict(list)
+        self.conditions_of: dict[Subject, dict[str, None]] = defaultdict(dict)  # open ones
+        self.incidents: dict[str, IncidentLine] = {}
+        self.open_incidents: dict[str, None] = {}
+        self.incidents_of_event: dict[str, list[str]] = defaultdict(list)
+        self.incidents_of: dict[Subject, dict[str, None]] = defaultdict(dict)  # open ones
+        self.ended: dict[str, dict[str, int]] = {}  # condition or incident -> revision of each event when it ended
+        self.holds: dict[str, HoldLine] = {}  # standing
+        self.holds_of: dict[Subject, dict[str, None]] = defaultdict(dict)
+        self.lifted: dict[str, HoldLine] = {}
+        self.would_holds: dict[str, HoldLine] = {}
+        self.refused_holds: dict[str, None] = {}
+        self.actions: dict[str, ActionLine] = {}
+        self.live_actions: dict[str, None] = {}
+        self.actions_of: dict[Subject, list[str]] = defaultdict(list)
+        self.actions_of_incident: dict[str, list[str]] = defaultdict(list)
+        self.starts_of: dict[str, list[str]] = defaultdict(list)  # by deployment
+        self.ordered_at: dict[str, float] = {}  # the first order of an action
+        self.words: dict[Subject, str] = {}
+        self.paused: NoteLine | None = None
+        self.notes: set[tuple[Subject, str, str]] = set()
+        self.number = 0  # of the last token
+        self.epoch = 0
+
+    def fold(self, line: AnyLine) -> None:
+        """Take one line in."""
+        if isinstance(line, EventLine):
+            self._fold_event(line)
+        elif isinstance(line, ConditionLine):
+            self._fold_condition(line)
+        elif isinstance(line, IncidentLine):
+            self._fold_incident(line)
+        elif isinstance(line, StateLine):
+            self.words[line.subject] = line.to
+        elif isinstance(line, HoldLine):
+            self._fold_hold(line)
+        elif isinstance(line, ActionLine):
+            self._fold_action(line)
+        elif isinstance(line, NoteLine):
+            self._fold_note(line)
+
+    def _fold_event(self, line: EventLine) -> None:
+        self.events[line.event.id] = line.event
+        self.first_taken_at.setdefault(line.event.id, line.at)
+        self.taken_at[line.event.id] = line.at
+        self.unexamined[line.event.id] = None
+
+    def _fold_condition(self, line: ConditionLine) -> None:
+        known = self.conditions.get(line.id)
+        self.conditions[line.id] = line
+        for event in line.events[len(known.events) if known else 0 :]:
+            self.conditions_of_event[event].append(line.id)
+        key = (line.subject, line.code, line.device)
+        if line.state == "cleared":
+            self.ended[line.id] = self._revisions(line.events)
+            self.conditions_of[line.subject].pop(line.id, None)
+            if self.open_conditions.get(key) == line.id:
+                del self.open_conditions[key]
+        else:
+            self.open_conditions[key] = line.id
+            self.conditions_of[line.subject][line.id] = None
+
+    def _fold_incident(self, line: IncidentLine) -> None:
+        known = self.incidents.get(line.id)
+        self.incidents[line.id] = line
+        for event in line.events[len(known.events) if known else 0 :]:
+            self.incidents_of_event[event].append(line.id)
+        if line.state == "closed":
+            self.ended[line.id] = self._revisions(line.events)
+            self.open_incidents.pop(line.id, None)
+            self.incidents_of[line.subject].pop(line.id, None)
+            self.would_holds = {key: hold for key, hold in self.would_holds.items() if hold.incident != line.id}
+        else:
+            self.open_incidents[line.id] = None
+            self.incidents_of[line.subject][line.id] = None
+
+    def _revisions(self, events: tuple[str, ...]) -> dict[str, int]:
+        return {event: self.events[event].rev for event in events if event in self.events}
+
+    def _fold_hold(self, line: HoldLine) -> None:
+        if line.op == "placed":
+            self.holds[line.id] = line
+            self.holds_of[line.subject][line.id] = None
+            self.would_holds.pop(line.id, None)
+        elif line.op == "lifted":
+            self.lifted[line.id] = line
+            self.holds.pop(line.id, None)
+            self.holds_of[line.subject].pop(line.id, None)
+        elif line.op == "would_place":
+            self.would_holds[line.id] = line
+        elif line.op == "refused":
+            self.refused_holds[line.id] = None
+
+    def _fold_action(self, line: ActionLine) -> None:
+        if line.id not in self.actions:
+            self.actions_of[line.subject].append(line.id)
+            if line.incident is not None:
+                self.actions_of_incident[line.incident].append(line.id)
+            if line.of is ActionKind.START_REPLICA and line.deployment is not None:
+                self.starts_of[line.deployment].append(line.id)
+        self.actions[line.id] = line
+        self.epoch, self.number = max((self.epoch, self.number), token_order(line.token))
+        if line.state is ActionState.ORDERED:
+            self.ordered_at.setdefault(line.id, line.at)
+        if line.state in TERMINAL_ACTIONS:
+            self.live_actions.pop(line.id, None)
+        else:
+            self.live_actions[line.id] = None
+
+    def _fold_note(self, line: NoteLine) -> None:
+        self.notes.add((line.subject, line.code, line.text))
+        if line.code == "paused":
+            self.paused = line
+        elif line.code == "resumed":
+            self.paused = None
+
+    def take_unexamined(self) -> list[str]:
+        """The events that no rule has looked at yet, once; after a restart all of them: looking twice is harmless."""
+        found = list(self.unexamined)
+        self.unexamined.clear()
+        return found
+
+    def live(self, *kinds: ActionKind) -> list[ActionLine]:
+        """Actions of these kinds that have not ended, oldest first."""
+        return [self.actions[key] for key in self.live_actions if self.actions[key].of in kinds]
+
+    def of_subject(self, subject: Subject, *kinds: ActionKind) -> list[ActionLine]:
+        """All actions of these kinds on a subject, oldest first."""
+        return [self.actions[key] for key in self.actions_of.get(subject, ()) if self.actions[key].of in kinds]
+
+    def of_incident(self, incident: str, *kinds: ActionKind) -> list[ActionLine]:
+        """All actions of these kinds for an incident, oldest first."""
+        keys = self.actions_of_incident.get(incident, ())
+        return [self.actions[key] for key in keys if self.actions[key].of in kinds]
+
+    def standing(self, subject: Subject, owner: str | None = None) -> list[HoldLine]:
+        """The holds that stand on a subject (of one owner)."""
+        found = [self.holds[key] for key in self.holds_of.get(subject, ())]
+        return [hold for hold in found if owner is None or hold.owner == owner]
+
+    def evidence_at(self, incident: IncidentLine) -> float:
+        """When the last revision of any of its events came in."""
+        return max((self.taken_at.get(event, 0.0) for event in incident.events), default=0.0)
+
+    def is_new(self, event: Event, ended: list[str]) -> bool:
+        """Whether the event has grown since the conditions or incidents ``ended`` that took it in ended."""
+        return all(event.rev > self.ended.get(key, {}).get(event.id, -1) for key in ended)

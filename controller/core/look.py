@@ -1,0 +1,172 @@
+"""The views, drawn from the fleet: for the API, and the last lines of a replay."""
+
+from controller.core import replicas, words
+from controller.core.deployments import staying
+from controller.core.fleet import Fleet
+from controller.core.ledger import FLEET
+from controller.core.nodes import Gpu, Node
+from controller.core.placement import is_free, is_placeable
+from controller.core.replicas import Life, Replica
+from controller.core.stimuli import Deployment
+from controller.core.views import DeploymentView, GpuView, NodeView, ReplicaView, View
+from controller.core.workflow import phase_of
+from vocab.lines import FinalLine, Subject
+from vocab.states import Health, Level, Phase, ReplicaState
+
+CANNOT_RUN = frozenset({ReplicaState.STRANDED, ReplicaState.DRAINING, ReplicaState.FAILED, ReplicaState.CRASH_LOOP})
+
+
+def view(fleet: Fleet, now: float) -> View:
+    """Everything at one moment."""
+    ledger = fleet.ledger
+    return View(
+        paused=ledger.paused is not None,
+        settled=fleet.is_settled(now),
+        nodes=tuple(_node(fleet, fleet.nodes[name], now) for name in sorted(fleet.nodes)),
+        deployments=tuple(_deployment(fleet, fleet.deployments[name]) for name in sorted(fleet.deployments)),
+        replicas=tuple(_replica(fleet, replica) for replica in _living(fleet)),
+        incidents=tuple(ledger.incidents[key] for key in ledger.open_incidents),
+        conditions=tuple(ledger.conditions[key] for key in ledger.open_conditions.values()),
+        holds=tuple(ledger.holds.values()),
+        actions=tuple(ledger.actions[key] for key in ledger.live_actions),
+        counts=counts(fleet, now),
+    )
+
+
+def _living(fleet: Fleet) -> list[Replica]:
+    found = [replica for replica in fleet.replicas.values() if fleet.life(replica) is not Life.ENDED]
+    return sorted(found, key=lambda replica: replica.id)
+
+
+def _gpus_of(fleet: Fleet, node: str) -> list[Gpu]:
+    return sorted((gpu for gpu in fleet.gpus.values() if gpu.node == node), key=lambda gpu: gpu.identity.index)
+
+
+def _node(fleet: Fleet, node: Node, now: float) -> NodeView:
+    facts, subject = node.facts, Subject(node=node.name)
+    return NodeView(
+        node=node.name,
+        virtual=facts.virtual if facts else False,
+        level=(fleet.level(node.name) or Level.OBSERVE).value,
+        state=fleet.ledger.words.get(subject, "unknown"),
+        boot_id=facts.boot_id if facts else "",
+        driver=facts.driver if facts else None,
+        version=facts.version if facts else "",
+        address=facts.address if facts else "",
+        paused=node.paused,
+        unknown_because=facts.unknown_because if facts else None,
+        seen_at=node.reported_at,
+        holds=tuple(fleet.ledger.standing(subject)),
+        conditions=tuple(fleet.conditions_on(subject)),
+        gpus=tuple(_gpu(fleet, gpu, now) for gpu in _gpus_of(fleet, node.name)),
+    )
+
+
+def _gpu(fleet: Fleet, gpu: Gpu, now: float) -> GpuView:
+    identity, subject, status = gpu.identity, Subject(gpu=gpu.identity.uuid), gpu.status
+    living = fleet.living_on(identity.uuid)
+    return GpuView(
+        uuid=identity.uuid,
+        node=gpu.node,
+        index=identity.index,
+        name=identity.name,
+        pci=identity.pci,
+        state=words.of_gpu(fleet, identity.uuid, now) or "unknown",
+        health=fleet.health(identity.uuid).value,
+        phase=phase_of(fleet, identity.uuid, now).value,
+        fresh=gpu.is_fresh(now),
+        placeable=is_placeable(fleet, gpu, now),
+        stranded=is_stranded(fleet, identity.uuid),
+        holds=tuple(fleet.holds_on(identity.uuid)),
+        conditions=tuple(fleet.conditions_on(subject)),
+        incidents=tuple(fleet.ledger.incidents_of.get(subject, ())),
+        readings=status.readings if status else None,
+        error=status.error if status else None,
+        replica=living[0].id if living else None,
+    )
+
+
+def _replica(fleet: Fleet, replica: Replica) -> ReplicaView:
+    status, deployment = replica.status, fleet.deployments.get(replica.deployment)
+    return ReplicaView(
+        replica=replica.id,
+        deployment=replica.deployment,
+        state=replicas.word(fleet.ledger, replica).value,
+        url=status.url if status else "",
+        node=replica.node,
+        gpus=replica.gpus,
+        admitting=status.admitting if status else False,
+        ready=status.ready if status else False,
+        model=(deployment.model if deployment else "") or replica.deployment,
+        running=status.running if status else 0,
+        waiting=status.waiting if status else 0,
+        open_requests=status.open_requests if status else 0,
+        attempt=status.attempt if status else 1,
+    )
+
+
+def _deployment(fleet: Fleet, deployment: Deployment) -> DeploymentView:
+    return DeploymentView(
+        name=deployment.name,
+        model=deployment.model,
+        engine=deployment.engine,
+        wanted=deployment.replicas,
+        replicas=len(staying(fleet, deployment.name)),
+        ready=sum(replica.is_ready for replica in fleet.living_of(deployment.name)),
+        min_ready=deployment.min_ready,
+        gpus_per_replica=deployment.gpus_per_replica,
+    )
+
+
+def is_stranded(fleet: Fleet, gpu: str) -> bool:
+    """Whether nothing is wrong with a GPU but the replica that it belongs to cannot run for another one's fault."""
+    if fleet.holds_on(gpu) or fleet.health(gpu) in {Health.FAILED, Health.LOST}:
+        return False
+    living = [replica for replica in fleet.living_on(gpu) if len(replica.gpus) > 1]
+    bad = [r for r in living if replicas.word(fleet.ledger, r) in CANNOT_RUN]
+    return any(fleet.holds_on(other) for replica in bad for other in replica.gpus)
+
+
+def counts(fleet: Fleet, now: float) -> dict[str, int]:
+    """The fleet in GPUs. ``overcommitted``: allocated beyond what takes work; ``free`` is never negative."""
+    gpus = fleet.gpus
+    placeable = sum(is_placeable(fleet, gpu, now) for gpu in gpus.values())
+    allocated = sum(bool(fleet.living_on(uuid)) for uuid in gpus)
+    in_service = [
+        uuid
+        for uuid, gpu in gpus.items()
+        if gpu.is_fresh(now) and not fleet.holds_on(uuid) and phase_of(fleet, uuid, now) is Phase.IN_SERVICE
+    ]
+    return {
+        "total": len(gpus),
+        "in_service": len(in_service),
+        "free": sum(is_free(fleet, gpu, now) for gpu in gpus.values()),
+        "unhealthy": sum(fleet.health(uuid) in {Health.FAILED, Health.LOST} for uuid in gpus),
+        "stranded": sum(is_stranded(fleet, uuid) for uuid in gpus),
+        "overcommitted": max(0, allocated - placeable),
+    }
+
+
+def final(fleet: Fleet, now: float) -> list[FinalLine]:
+    """Where every subject stands: GPUs, nodes, replicas, and the fleet last."""
+    lines = [
+        _final(fleet, Subject(gpu=gpu.identity.uuid), words.of_gpu(fleet, gpu.identity.uuid, now) or "unknown", now)
+        for node in sorted(fleet.nodes)
+        for gpu in _gpus_of(fleet, node)
+    ]
+    lines += [_final(fleet, Subject(node=node), fleet.node_state(node), now) for node in sorted(fleet.nodes)]
+    for name in sorted(fleet.replicas):
+        lines += [_final(fleet, Subject(replica=name), replicas.word(fleet.ledger, fleet.replicas[name]).value, now)]
+    return [*lines, FinalLine(at=now, subject=FLEET, state="fleet", counts=counts(fleet, now))]
+
+
+def _final(fleet: Fleet, subject: Subject, state: str, now: float) -> FinalLine:
+    ledger = fleet.ledger
+    return FinalLine(
+        at=now,
+        subject=subject,
+        state=state,
+        holds=tuple(ledger.holds_of.get(subject, ())),
+        conditions=tuple(ledger.conditions_of.get(subject, ())),
+        incidents=tuple(ledger.incidents_of.get(subject, ())),
+    )

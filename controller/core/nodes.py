@@ -1,0 +1,111 @@
+"""Nodes and GPUs as they were last heard of: how old the news is, and what silence means.
+
+Silence is *unknown*, never a fault. A node is lost only when others say so too.
+"""
+
+from collections import deque
+from statistics import median
+
+import msgspec
+
+from controller.core.settings import (
+    OBSERVED_S,
+    OBSERVERS_FOR_LOST,
+    SILENT_GAPS,
+    SILENT_LEAST_S,
+    STALE_LEAST_S,
+    STALE_PERIODS,
+)
+from vocab.messages import GpuStatus, NodeFacts
+from vocab.observations import GpuIdentity
+from vocab.states import NodeState
+
+GAPS_KEPT = 16  # enough for a median that one late report does not move
+
+
+class Gpu(msgspec.Struct):
+    """One GPU of the inventory. ``sampled_at`` is our clock, ``status.at`` the node's."""
+
+    identity: GpuIdentity
+    node: str
+    known_at: float
+    period_s: float
+    status: GpuStatus | None = None
+    sampled_at: float | None = None
+
+    def take(self, status: GpuStatus, now: float) -> bool:
+        """Note a status; True if it changes whether the GPU answers. A repeated one proves nothing new."""
+        before = self.status
+        if before is not None and status.at <= before.at:
+            return False
+        self.status = status
+        if status.error is not None:
+            return before is None or before.error != status.error
+        first = self.sampled_at is None
+        stale = not self.is_fresh(now)
+        self.sampled_at = now
+        return first or stale
+
+    @property
+    def limit_s(self) -> float:
+        """How long a reading counts; endless where no sample period was promised."""
+        return max(STALE_PERIODS * self.period_s, STALE_LEAST_S) if self.period_s > 0 else float("inf")
+
+    def is_fresh(self, now: float) -> bool:
+        """Whether there is a reading young enough."""
+        if self.period_s <= 0:
+            return True
+        return self.sampled_at is not None and now - self.sampled_at <= self.limit_s
+
+    def is_awaited(self, now: float) -> bool:
+        """Whether no reading came yet and none is overdue: too early to call it unknown."""
+        return self.sampled_at is None and now - self.known_at <= self.limit_s
+
+    def stale_at(self) -> float:
+        """When it stops being fresh (or awaited) if nothing more comes."""
+        return (self.known_at if self.sampled_at is None else self.sampled_at) + self.limit_s
+
+
+class Node(msgspec.Struct):
+    """One node. ``facts_at``, ``reported_at`` and ``replicas_at`` are of this life of the controller."""
+
+    name: str
+    facts: NodeFacts | None = None
+    facts_at: float | None = None
+    reported_at: float | None = None
+    replicas_at: float | None = None
+    paused: bool = False
+    gaps: deque[float] = msgspec.field(default_factory=lambda: deque(maxlen=GAPS_KEPT))
+    observers: dict[str, tuple[bool, float]] = {}
+
+    @property
+    def was_heard(self) -> bool:
+        """Whether it has said anything in this life of the controller."""
+        return self.facts_at is not None or self.reported_at is not None
+
+    def report(self, now: float, *, paused: bool) -> None:
+        """A heartbeat came."""
+        if self.reported_at is not None and now > self.reported_at:
+            self.gaps.append(now - self.reported_at)
+        self.reported_at = now
+        self.paused = paused
+
+    @property
+    def silence_s(self) -> float:
+        """Seconds without a report after which the node is unknown."""
+        usual = median(self.gaps) if self.gaps else 0.0
+        return max(SILENT_GAPS * usual, SILENT_LEAST_S)
+
+    def silent_at(self) -> float | None:
+        """When it becomes unknown if nothing more comes; None if its reports are not watched."""
+        return None if self.reported_at is None else self.reported_at + self.silence_s
+
+    def state(self, now: float) -> NodeState | None:
+        """Live, unknown or lost; None while no report was ever seen."""
+        due = self.silent_at()
+        if due is None:
+            return None
+        if now < due:
+            return NodeState.LIVE
+        no = [by for by, (ok, at) in self.observers.items() if not ok and now - at <= OBSERVED_S]
+        return NodeState.LOST if len(no) >= OBSERVERS_FOR_LOST else NodeState.UNKNOWN

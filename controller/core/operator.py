@@ -1,0 +1,228 @@
+"""What people order. A person is not automation: no level and no pause stops them, the floor of a drain does.
+
+What is refused says why: a hold line of op ``refused``, or a note ``refused``.
+"""
+
+from collections.abc import Callable, Iterator
+
+from msgspec.structs import replace
+
+from controller.core import conditions, retire
+from controller.core.actions import draw, move
+from controller.core.budget import REPAIRS, repairs
+from controller.core.disruption import covering
+from controller.core.fleet import Fleet
+from controller.core.holds import lift
+from controller.core.names import action_id, hold_id, token
+from controller.core.policy import OWNER
+from controller.core.release import call_off, let_go
+from controller.core.replicas import Life, Replica
+from controller.core.stimuli import Asked
+from vocab.lines import ActionLine, AnyLine, HoldLine, NoteLine, Subject
+from vocab.states import ActionKind, ActionState, ClearsOn
+
+Lines = Iterator[AnyLine]
+
+
+def answer(fleet: Fleet, asked: Asked, now: float) -> Lines:
+    """The lines that an order of a person leads to."""
+    deed = DEEDS.get(asked.do)
+    if deed is None:
+        yield _refuse(asked, f"nobody knows how to {asked.do!r}; known: {', '.join(sorted(DEEDS))}", now)
+    else:
+        yield from deed(fleet, asked, now)
+
+
+def _hold(fleet: Fleet, asked: Asked, now: float) -> Lines:
+    subject = _place(asked)
+    if subject is None or not _exists(fleet, subject):
+        yield _refuse(asked, "name a GPU or a node that is known", now)
+        return
+    words = f"{asked.reason} ({asked.by})" if asked.by else asked.reason
+    nth = sum(1 for hold in fleet.ledger.lifted.values() if (hold.subject, hold.owner) == (subject, asked.owner))
+    line = HoldLine(
+        at=now,
+        subject=subject,
+        id=hold_id(asked.owner, subject, asked.reason, nth),
+        op="placed",
+        owner=asked.owner,
+        reason=words,
+        clears_on=ClearsOn.PERSON,
+    )
+    if asked.owner == OWNER or asked.owner.startswith("agent:"):
+        yield replace(line, op="refused", reason=f"{asked.owner} is not a person's name to use")
+    elif line.id not in fleet.ledger.holds:
+        yield line
+
+
+def _lift(fleet: Fleet, asked: Asked, now: float) -> Lines:
+    if asked.hold is not None:
+        found = [hold for hold in [fleet.ledger.holds.get(asked.hold)] if hold is not None]
+    else:
+        subject = _place(asked)
+        found = fleet.ledger.standing(subject, None if asked.force else asked.owner) if subject else []
+    if not found:
+        yield _refuse(asked, "no such hold stands", now)
+    for hold in found:
+        if hold.owner != asked.owner and not asked.force:
+            why = f"it belongs to {hold.owner}, not to {asked.owner}: use force to lift it all the same"
+            yield replace(hold, at=now, op="refused", reason=why)
+            continue
+        yield lift(hold, _words(asked, "lifted"), now)
+        incident = fleet.ledger.incidents.get(hold.incident or "")
+        if hold.owner == OWNER and incident is not None:
+            yield from call_off(fleet, incident, _words(asked, "lifted"), now)
+
+
+def _pause(fleet: Fleet, asked: Asked, now: float) -> Lines:
+    if fleet.ledger.paused is None:
+        yield NoteLine(at=now, subject=Subject(), code="paused", text=_words(asked, "paused"))
+
+
+def _resume(fleet: Fleet, asked: Asked, now: float) -> Lines:
+    if fleet.ledger.paused is not None:
+        yield NoteLine(at=now, subject=Subject(), code="resumed", text=_words(asked, "resumed"))
+
+
+def _approve(fleet: Fleet, asked: Asked, now: float) -> Lines:
+    waiting = [a for a in _actions(fleet, asked, *REPAIRS) if a.state is ActionState.WAITING]
+    if not waiting:
+        yield _refuse(asked, "no such action waits", now)
+    for action in waiting:
+        against = _against(fleet, action)
+        if against is not None:
+            yield _refuse(asked, against, now, action.subject)
+        else:
+            ledger = fleet.ledger
+            again = token(fleet.settings.epoch, ledger.number + 1 if ledger.epoch == fleet.settings.epoch else 1)
+            yield move(action, ActionState.ORDERED, _words(asked, "approved"), now, token=again)
+
+
+def _against(fleet: Fleet, action: ActionLine) -> str | None:
+    """Why an approved repair still cannot be ordered now."""
+    if fleet.ledger.paused is not None:
+        return f"automation is paused ({fleet.ledger.paused.text}): resume first"
+    if action.of is ActionKind.POWER_CYCLE:
+        return "power is not in our hands: a person must do it, then the condition clears"
+    incident = fleet.ledger.incidents.get(action.incident or "")
+    gpu = incident.subject.gpu if incident is not None else None
+    if incident is None or incident.id not in fleet.ledger.open_incidents or gpu is None:
+        return "its incident is closed"
+    if covering(fleet, action.of, fleet.gpus[gpu].node, gpu) is not None or repairs(fleet) is not None:
+        return "another repair is under way: approve again when it has ended"
+    return None
+
+
+def _cancel(fleet: Fleet, asked: Asked, now: float) -> Lines:
+    one = (ActionKind.START_REPLICA,) if asked.action is not None else ()
+    found = _actions(fleet, asked, ActionKind.DRAIN, ActionKind.VALIDATE, *REPAIRS, *one)
+    if not found:
+        yield _refuse(asked, "nothing of it is unfinished", now)
+    for action in found:
+        yield move(action, ActionState.CANCELLED, _words(asked, "cancelled"), now)
+
+
+def _release(fleet: Fleet, asked: Asked, now: float) -> Lines:
+    keys = [asked.incident] if asked.incident else list(fleet.ledger.incidents_of.get(Subject(gpu=asked.gpu), ()))
+    found = [fleet.ledger.incidents[key] for key in keys if key in fleet.ledger.open_incidents]
+    if not found:
+        yield _refuse(asked, "no open incident is about it; to lift a hold, lift it", now)
+    for incident in found:
+        yield from let_go(fleet, incident, _words(asked, "released"), now)
+
+
+def _drain(fleet: Fleet, asked: Asked, now: float) -> Lines:
+    replicas = [r for r in _replicas(fleet, asked) if fleet.life(r) is Life.RUN]
+    if _place(asked) is not None:
+        yield from _hold(fleet, replace(asked, reason=f"drain: {asked.reason}"), now)
+    elif not replicas:
+        yield _refuse(asked, "no such replica runs", now)
+    for replica in replicas:
+        nth = len(fleet.ledger.of_subject(replica.subject, ActionKind.DRAIN))
+        times = retire.times_of(fleet, replica)
+        yield draw(
+            fleet,
+            now,
+            ActionKind.DRAIN,
+            action_id(ActionKind.DRAIN, replica.id, retire.ASKED, nth),
+            replica.subject,
+            state=ActionState.WAITING,
+            rule=retire.ASKED,
+            ttl_s=times.prestop_s + times.drain_s,
+            why=_words(asked, "asked for"),
+        )
+
+
+def _set_healthy(fleet: Fleet, asked: Asked, now: float) -> Lines:
+    found = fleet.conditions_on(Subject(gpu=asked.gpu)) if asked.gpu else []
+    if not found:
+        yield _refuse(asked, "no condition of that GPU is open", now)
+        return
+    for condition in found:
+        yield conditions.end(condition, now)
+    yield NoteLine(at=now, subject=Subject(gpu=asked.gpu), code="set_healthy", text=_words(asked, "set healthy"))
+
+
+def _discard_backlog(fleet: Fleet, asked: Asked, now: float) -> Lines:
+    waiting = [a for a in fleet.ledger.live(*REPAIRS) if a.state is ActionState.WAITING and a.budget is not None]
+    for action in waiting:
+        yield move(action, ActionState.CANCELLED, _words(asked, "discarded"), now)
+    yield NoteLine(at=now, subject=Subject(), code="backlog_discarded", text=_words(asked, "discarded"))
+
+
+DEEDS: dict[str, Callable[[Fleet, Asked, float], Lines]] = {
+    "hold": _hold,
+    "lift": _lift,
+    "pause": _pause,
+    "resume": _resume,
+    "approve": _approve,
+    "cancel": _cancel,
+    "release": _release,
+    "drain": _drain,
+    "set_healthy": _set_healthy,
+    "discard_backlog": _discard_backlog,
+}
+
+
+def _actions(fleet: Fleet, asked: Asked, *kinds: ActionKind) -> list[ActionLine]:
+    """The unfinished actions that an order names: one, or those of a GPU, node, replica or incident."""
+    live = fleet.ledger.live(*kinds)
+    if asked.action is not None:
+        return [action for action in live if action.id == asked.action]
+    gpu = Subject(gpu=asked.gpu) if asked.gpu else None
+    incidents = set(fleet.ledger.incidents_of.get(gpu, ())) if gpu else {asked.incident} if asked.incident else set()
+    subjects = {Subject(node=asked.node)} if asked.node else {gpu} if gpu else set()
+    subjects |= {replica.subject for replica in _replicas(fleet, asked)}
+    return [action for action in live if action.incident in incidents or action.subject in subjects]
+
+
+def _replicas(fleet: Fleet, asked: Asked) -> list[Replica]:
+    if asked.replica is not None:
+        return [replica for replica in [fleet.replicas.get(asked.replica)] if replica is not None]
+    if asked.gpu is not None:
+        return fleet.living_on(asked.gpu)
+    if asked.deployment is not None:
+        return fleet.living_of(asked.deployment)
+    return [r for r in fleet.replicas.values() if asked.node is not None and r.node == asked.node]
+
+
+def _place(asked: Asked) -> Subject | None:
+    if asked.gpu is not None:
+        return Subject(gpu=asked.gpu)
+    return Subject(node=asked.node) if asked.node is not None else None
+
+
+def _exists(fleet: Fleet, subject: Subject) -> bool:
+    return subject.gpu in fleet.gpus or subject.node in fleet.nodes
+
+
+def _words(asked: Asked, deed: str) -> str:
+    return (
+        f"{deed} by {asked.by or asked.owner}: {asked.reason}"
+        if asked.reason
+        else f"{deed} by {asked.by or asked.owner}"
+    )
+
+
+def _refuse(asked: Asked, why: str, now: float, subject: Subject | None = None) -> NoteLine:
+    return NoteLine(at=now, subject=subject or _place(asked) or Subject(), code="refused", text=f"{asked.do}: {why}")

@@ -1,0 +1,83 @@
+"""Placement: on which GPUs a replica starts. All its members are on one node; a tie is decided by a hash of ids.
+
+A GPU takes work if it is fresh, in service, not held, not failed or lost, without a replica, and its node
+is live. Spread comes before density: a node with fewer replicas of the deployment first, then one with less
+room left over.
+"""
+
+from collections import defaultdict
+
+from controller.core import budget
+from controller.core.fleet import Fleet
+from controller.core.names import spread
+from controller.core.nodes import Gpu
+from controller.core.stimuli import Deployment
+from controller.core.workflow import phase_of
+from vocab.lines import Subject, Target
+from vocab.states import Health, NodeState, Phase
+
+
+def is_placeable(fleet: Fleet, gpu: Gpu, now: float) -> bool:
+    """Whether a GPU takes new work, were it empty."""
+    uuid = gpu.identity.uuid
+    return (
+        gpu.is_fresh(now)
+        and fleet.node_state(gpu.node) == NodeState.LIVE
+        and not fleet.holds_on(uuid)
+        and fleet.health(uuid) not in {Health.FAILED, Health.LOST}
+        and phase_of(fleet, uuid, now) is Phase.IN_SERVICE
+        and not _is_in_repair(fleet, uuid)
+    )
+
+
+def is_free(fleet: Fleet, gpu: Gpu, now: float) -> bool:
+    """Whether it is placeable and without a replica."""
+    return not fleet.living_on(gpu.identity.uuid) and is_placeable(fleet, gpu, now)
+
+
+def _is_in_repair(fleet: Fleet, uuid: str) -> bool:
+    """Whether a repair that was ordered for another GPU will take this one along."""
+    subject = Subject(gpu=uuid)
+    return any(subject in a.disrupts for a in fleet.ledger.live(*budget.REPAIRS) if a.id in fleet.ledger.ordered_at)
+
+
+def choose(fleet: Fleet, deployment: Deployment, replica: str, now: float) -> Target | None:
+    """Where the replica goes; None if no node has room for all its members."""
+    burnt = {gpu for _, gpus in _recent_failures(fleet, deployment.name, now) for gpu in gpus}
+    free: dict[str, list[Gpu]] = defaultdict(list)
+    for uuid, gpu in fleet.gpus.items():
+        if (not deployment.gpus or uuid in deployment.gpus) and is_free(fleet, gpu, now):
+            free[gpu.node].append(gpu)
+    wanted = deployment.gpus_per_replica
+    roomy = [(node, gpus) for node, gpus in free.items() if len(gpus) >= wanted]
+    if not roomy:
+        return None
+    there = [r.node for r in fleet.living_of(deployment.name)]
+
+    def rank(option: tuple[str, list[Gpu]]) -> tuple[object, ...]:
+        node, gpus = option
+        unburnt = sum(gpu.identity.uuid not in burnt for gpu in gpus)
+        return unburnt < wanted, there.count(node), len(gpus), spread(replica, node)
+
+    node, gpus = min(roomy, key=rank)
+    best = sorted(gpus, key=lambda gpu: _rank_gpu(fleet, gpu, burnt))[:wanted]
+    chosen = sorted(best, key=lambda gpu: gpu.identity.index)
+    return Target(node=node, gpus=tuple(gpu.identity.uuid for gpu in chosen))
+
+
+def _rank_gpu(fleet: Fleet, gpu: Gpu, burnt: set[str]) -> tuple[object, ...]:
+    uuid = gpu.identity.uuid
+    return uuid in burnt, fleet.health(uuid) is not Health.HEALTHY, gpu.identity.index, uuid
+
+
+def _recent_failures(fleet: Fleet, deployment: str, now: float) -> list[tuple[float, tuple[str, ...]]]:
+    window_s = fleet.settings.limits.window_s
+    return [(at, gpus) for at, gpus in budget.failures(fleet, deployment) if at > now - window_s]
+
+
+def can_ever(deployment: Deployment, fleet: Fleet) -> bool:
+    """Whether some node has enough GPUs at all: if not, waiting will not help."""
+    sizes: dict[str, int] = defaultdict(int)
+    for gpu in fleet.gpus.values():
+        sizes[gpu.node] += 1
+    return max(sizes.values(), default=0) >= deployment.gpus_per_replica

@@ -1,0 +1,220 @@
+"""The repair: one rung of the ladder after another, each only for an empty GPU and within the budget.
+
+A repair that takes more than the fault's own GPU waits for a person. Two faults that one repair ends get
+one: the second is *covered*. A refusal is not repeated; the incident then waits for a person.
+"""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from controller.core import budget
+from controller.core.actions import draw, move, placed_anew
+from controller.core.disruption import RUNGS, WIDE, covering, disrupted, is_out, taken_along
+from controller.core.fleet import Fleet
+from controller.core.ledger import STARTED
+from controller.core.names import action_id
+from controller.core.policy import LADDER, NEXT_RUNG, Leave, demand, has_fresh_evidence, may_act, rule_of
+from controller.core.settings import EVIDENCE_S, PROVEN_S, REBOOT_TTL_S, RESET_TTL_S
+from vocab.lines import ActionLine, AnyLine, Budget, IncidentLine, NoteLine, Subject
+from vocab.states import ActionKind, ActionState
+
+NEEDS_PERSON = "needs_person"
+TTL_S = {
+    ActionKind.RESET_GPU: RESET_TTL_S,
+    ActionKind.REBOOT_NODE: REBOOT_TTL_S,
+    ActionKind.POWER_CYCLE: REBOOT_TTL_S,
+}
+USED_UP = frozenset({ActionState.DONE, ActionState.FAILED, ActionState.TIMED_OUT})  # states of a try that count
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """The state that a repair is in, and why."""
+
+    state: ActionState
+    why: str
+    budget: Budget | None = None
+    covered_by: str | None = None
+
+
+def tries_of(fleet: Fleet, incident: IncidentLine) -> list[ActionLine]:
+    """The repairs for an incident so far, oldest first."""
+    return fleet.ledger.of_incident(incident.id, *RUNGS)
+
+
+def is_under_way(fleet: Fleet, incident: IncidentLine) -> bool:
+    """Whether a repair of ours was ordered and has not ended."""
+    return any(action.state in STARTED for action in tries_of(fleet, incident))
+
+
+def climb(fleet: Fleet, incident: IncidentLine, now: float) -> Iterator[AnyLine]:
+    """The next thing to do for an incident whose GPU is held and empty."""
+    rung = LADDER[demand(fleet, incident)]
+    tries = tries_of(fleet, incident)
+    last = tries[-1] if tries else None
+    if rung is None:
+        return
+    if last is None:
+        yield from _attempt(fleet, incident, rung, now)
+    elif last.state in {ActionState.WOULD, ActionState.WAITING}:
+        yield from _go_on(fleet, incident, last, rung, now)
+    elif last.state is ActionState.REFUSED:
+        yield from ask_person(fleet, incident, f"{last.of} was refused: {last.why}", now)
+    elif last.state is ActionState.EXPIRED and fleet.ledger.evidence_at(incident) > last.at:
+        yield from _attempt(fleet, incident, last.of, now)
+    elif last.state in USED_UP and not _may_still_show(last, now):
+        yield from _again(fleet, incident, last, now)
+    elif last.state is ActionState.COVERED:
+        cover = fleet.ledger.actions.get(last.covered_by or "")
+        if cover is None or (cover.state not in STARTED and not _may_still_show(cover, now)):
+            yield from _again(fleet, incident, last, now)
+
+
+def _may_still_show(action: ActionLine, now: float) -> bool:
+    """Whether a repair that went well has not had the time yet to clear its conditions."""
+    return action.state is ActionState.DONE and now < action.at + PROVEN_S
+
+
+def _go_on(fleet: Fleet, incident: IncidentLine, last: ActionLine, rung: ActionKind, now: float) -> Iterator[AnyLine]:
+    """A repair that waits: overtaken by a harsher need, out of date, or looked at again."""
+    if RUNGS.index(rung) > RUNGS.index(last.of):
+        yield move(last, ActionState.CANCELLED, f"a harsher repair is needed: {rung}", now)
+        yield from _attempt(fleet, incident, rung, now)
+    elif last.budget is not None and now >= last.at + EVIDENCE_S and not has_fresh_evidence(fleet, incident, now):
+        yield move(last, ActionState.EXPIRED, "it waited too long for the budget; fresh evidence is needed", now)
+    else:
+        yield from _draw_up(fleet, incident, last.of, last.id, last.attempt, now)
+
+
+def _again(fleet: Fleet, incident: IncidentLine, last: ActionLine, now: float) -> Iterator[AnyLine]:
+    """The same rung once more, or the next when its attempts are used up."""
+    used = sum(action.of is last.of and action.state in USED_UP for action in tries_of(fleet, incident))
+    rung = last.of if used < fleet.settings.limits.attempts else NEXT_RUNG.get(last.of)
+    if rung is not None:
+        yield from _attempt(fleet, incident, rung, now)
+
+
+def _attempt(fleet: Fleet, incident: IncidentLine, rung: ActionKind, now: float) -> Iterator[AnyLine]:
+    nth = sum(action.of is rung for action in tries_of(fleet, incident))
+    if rung is ActionKind.QUARANTINE:
+        yield from quarantine(fleet, incident, "no other repair is left", now)
+    else:
+        yield from _draw_up(fleet, incident, rung, action_id(rung, incident.id, nth), nth + 1, now)
+
+
+def _draw_up(
+    fleet: Fleet, incident: IncidentLine, rung: ActionKind, key: str, attempt: int, now: float
+) -> Iterator[ActionLine]:
+    gpu = incident.subject.gpu or ""
+    if gpu not in fleet.gpus:
+        return
+    node = fleet.gpus[gpu].node
+    others = taken_along(fleet, rung, node, gpu)
+    decision = _decide(fleet, incident, rung, node, others, now)
+    if decision is None:
+        return
+    drawn = draw(
+        fleet,
+        now,
+        rung,
+        key,
+        Subject(node=node) if rung in WIDE else incident.subject,
+        state=decision.state,
+        incident=incident.id,
+        rule=rule_of(incident),
+        attempt=attempt,
+        budget=decision.budget,
+        disrupts=disrupted(fleet, others),
+        ttl_s=TTL_S[rung],
+        covered_by=decision.covered_by,
+        why=decision.why,
+    )
+    line = placed_anew(fleet, drawn)
+    if line is not None:
+        yield line
+
+
+def _decide(
+    fleet: Fleet, incident: IncidentLine, rung: ActionKind, node: str, others: list[str], now: float
+) -> Decision | None:
+    """What holds the repair back, first match; None: too early to say."""
+    verdict = may_act(fleet, node, rung, now)
+    if verdict.leave is Leave.LATER:
+        return None
+    if verdict.leave is Leave.WOULD:
+        return Decision(ActionState.WOULD, verdict.why)
+    cover = covering(fleet, rung, node, incident.subject.gpu or "")
+    if cover is not None:
+        return Decision(ActionState.COVERED, f"{cover.of} is under way", covered_by=cover.id)
+    if rung is ActionKind.POWER_CYCLE:
+        return Decision(ActionState.WAITING, "a person must do it: power is not in our hands")
+    working = [other for other in others if not is_out(fleet, other)]
+    if working:
+        replicas = sum(subject.replica is not None for subject in disrupted(fleet, others))
+        why = f"a person must approve it: it also takes {len(others)} other GPUs and {replicas} replicas"
+        return Decision(ActionState.WAITING, why)
+    broken = budget.repairs(fleet)
+    if broken is not None:
+        return Decision(ActionState.WAITING, "another repair is under way", budget=broken)
+    return Decision(ActionState.ORDERED, f"{incident.code}: the GPU is held and empty")
+
+
+def say_what_would(fleet: Fleet, incident: IncidentLine, now: float) -> Iterator[AnyLine]:
+    """While a level or a pause forbids the hold: what would follow it, once."""
+    gpu = incident.subject.gpu or ""
+    rung = LADDER[demand(fleet, incident)]
+    said = any(hold.incident == incident.id for hold in fleet.ledger.would_holds.values())
+    if gpu not in fleet.gpus or rung is None or not said:
+        return
+    verdict = may_act(fleet, fleet.gpus[gpu].node, ActionKind.DRAIN, now)
+    if verdict.leave is not Leave.WOULD:
+        return
+    for replica in fleet.living_on(gpu):
+        drawn = draw(
+            fleet,
+            now,
+            ActionKind.DRAIN,
+            action_id(ActionKind.DRAIN, replica.id, incident.id),
+            replica.subject,
+            state=ActionState.WOULD,
+            incident=incident.id,
+            rule=rule_of(incident),
+            why=verdict.why,
+        )
+        line = placed_anew(fleet, drawn)
+        if line is not None:
+            yield line
+    if not tries_of(fleet, incident):
+        yield from _attempt(fleet, incident, rung, now)
+
+
+def quarantine(fleet: Fleet, incident: IncidentLine, why: str, now: float) -> Iterator[AnyLine]:
+    """Keep the GPU out until a person releases it."""
+    gpu = fleet.gpus.get(incident.subject.gpu or "")
+    verdict = may_act(fleet, gpu.node, ActionKind.QUARANTINE, now) if gpu is not None else None
+    if verdict is None or verdict.leave is Leave.LATER:
+        return
+    go = verdict.leave is Leave.GO
+    drawn = draw(
+        fleet,
+        now,
+        ActionKind.QUARANTINE,
+        action_id(ActionKind.QUARANTINE, incident.id),
+        incident.subject,
+        state=ActionState.DONE if go else ActionState.WOULD,
+        incident=incident.id,
+        rule=rule_of(incident),
+        why=why if go else verdict.why,
+    )
+    line = placed_anew(fleet, drawn)
+    if line is not None:
+        yield line
+        if go:
+            yield from ask_person(fleet, incident, why, now)
+
+
+def ask_person(fleet: Fleet, incident: IncidentLine, why: str, now: float) -> Iterator[NoteLine]:
+    """Say once that automation ends here."""
+    note = NoteLine(at=now, subject=incident.subject, code=NEEDS_PERSON, text=f"{incident.id}: {why}")
+    if (note.subject, note.code, note.text) not in fleet.ledger.notes:
+        yield note

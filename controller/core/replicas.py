@@ -1,0 +1,135 @@
+"""Replicas: where they are, how far their life has come, and the one word for each.
+
+A replica is known from the line that started it, or (adopted) from the agent that reported it. Its life
+follows from the actions on it; what it does now from its agent's last report.
+"""
+
+from enum import StrEnum
+
+import msgspec
+
+from controller.core.ledger import STARTED, Ledger
+from vocab.lines import Subject
+from vocab.messages import ReplicaStatus
+from vocab.states import REPLICA_MOVES, ActionKind, ActionState, NodeState, ReplicaState
+
+CRASH_LOOP = "crash_loop"  # the reason that an agent gives when its attempt budget is used up
+
+
+class Life(StrEnum):
+    """What a replica is told: run, drain, stop; or it has ended."""
+
+    RUN = "run"
+    DRAIN = "drain"
+    STOP = "stop"
+    ENDED = "ended"
+
+
+class Replica(msgspec.Struct):
+    """One replica. ``start`` is the action that made it (None: adopted), ``status`` its agent's last word."""
+
+    id: str
+    deployment: str
+    node: str
+    gpus: tuple[str, ...]
+    start: str | None = None
+    status: ReplicaStatus | None = None
+
+    @property
+    def subject(self) -> Subject:
+        """As a subject of lines."""
+        return Subject(replica=self.id)
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether its agent says that nothing runs any more."""
+        return self.status is not None and self.status.phase == "stopped"
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it serves new requests."""
+        status = self.status
+        return status is not None and status.phase == "ready" and status.ready and status.admitting
+
+    @property
+    def is_stepping(self) -> bool:
+        """Whether it still does work, admitting or not: what a panic would fall back on."""
+        status = self.status
+        return status is not None and status.phase in {"ready", "draining"} and status.stepping
+
+
+def life(ledger: Ledger, replica: Replica) -> Life:
+    """How far its life has come, by the actions on it."""
+    kinds = (ActionKind.DRAIN, ActionKind.STOP_REPLICA)
+    actions = ledger.of_subject(replica.subject, *kinds)
+    if any(action.state is ActionState.DONE for action in actions):
+        return Life.ENDED
+    if any(a.of is ActionKind.STOP_REPLICA and a.state in STARTED | {ActionState.TIMED_OUT} for a in actions):
+        return Life.STOP
+    if any(a.of is ActionKind.DRAIN and a.state in STARTED | {ActionState.TIMED_OUT} for a in actions):
+        return Life.DRAIN
+    return Life.RUN
+
+
+def incident_of(ledger: Ledger, replica: Replica) -> str | None:
+    """The open incident whose policy hold takes a member of this replica away, if a person has not cancelled that."""
+    for gpu in replica.gpus:
+        for hold in ledger.standing(Subject(gpu=gpu), "policy"):
+            if hold.incident in ledger.open_incidents and not _was_spared(ledger, replica, hold.incident):
+                return hold.incident
+    return None
+
+
+def _was_spared(ledger: Ledger, replica: Replica, incident: str | None) -> bool:
+    drains = ledger.of_subject(replica.subject, ActionKind.DRAIN)
+    return any(drain.incident == incident and drain.state is ActionState.CANCELLED for drain in drains)
+
+
+def is_leaving(ledger: Ledger, replica: Replica) -> bool:
+    """Whether it will go: its GPU is held for a fault, a drain was asked for, its node is lost, or it ends already."""
+    if life(ledger, replica) is not Life.RUN or incident_of(ledger, replica) is not None:
+        return True
+    if ledger.words.get(Subject(node=replica.node)) == NodeState.LOST:
+        return True
+    drains = ledger.of_subject(replica.subject, ActionKind.DRAIN)
+    return any(drain.state is ActionState.WAITING for drain in drains)
+
+
+def word(ledger: Ledger, replica: Replica) -> ReplicaState:
+    """The one word for what it is doing."""
+    stage = life(ledger, replica)
+    status = replica.status
+    if stage is Life.ENDED:
+        return ReplicaState.STOPPED
+    if status is not None and status.phase == "stopped":
+        return _dead_word(stage, status)
+    if stage in {Life.DRAIN, Life.STOP} or (status is not None and status.phase == "draining"):
+        return ReplicaState.DRAINING
+    if incident_of(ledger, replica) is not None and len(replica.gpus) > 1:
+        return ReplicaState.STRANDED
+    if status is None or status.phase != "ready":
+        return ReplicaState.STARTING
+    if not status.stepping:
+        return ReplicaState.STALLED
+    return ReplicaState.READY if replica.is_ready else ReplicaState.DEGRADED
+
+
+def _dead_word(stage: Life, status: ReplicaStatus) -> ReplicaState:
+    if stage in {Life.DRAIN, Life.STOP}:
+        return ReplicaState.STOPPED
+    if status.exit is not None and status.exit.reason == CRASH_LOOP:
+        return ReplicaState.CRASH_LOOP
+    return ReplicaState.FAILED
+
+
+def reachable(before: str | None, to: ReplicaState) -> ReplicaState | None:
+    """``to`` if the table of moves lets it follow ``before``, the step between if there is one, else None."""
+    if before is None or before == to:
+        return to
+    allowed = REPLICA_MOVES[ReplicaState(before)]
+    if to in allowed:
+        return to
+    return next((step for step in _STEPS if step in allowed and to in REPLICA_MOVES[step]), None)
+
+
+_STEPS = (ReplicaState.READY, ReplicaState.FAILED, ReplicaState.STARTING)  # what may lie between two looks

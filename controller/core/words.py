@@ -1,0 +1,78 @@
+"""The one word that is shown for a GPU and a replica, and the line when it changes.
+
+The words are derived, never decided: a line follows from conditions, holds, actions and the age of readings.
+"""
+
+from collections.abc import Iterator
+
+from controller.core import replicas
+from controller.core.fleet import Fleet
+from controller.core.replicas import Replica
+from controller.core.workflow import phase_of
+from vocab.lines import StateLine, Subject
+from vocab.states import ActionKind, Health, ReplicaState, shown
+
+
+def announce(fleet: Fleet, now: float) -> Iterator[StateLine]:
+    """The words that have changed among what was touched. A GPU that was never anything but healthy is silent."""
+    touched, fleet.touched = fleet.touched, {}
+    for subject in touched:
+        if subject.gpu is not None and subject.gpu in fleet.gpus:
+            yield from _of_gpu(fleet, subject.gpu, now)
+        elif subject.replica is not None and subject.replica in fleet.replicas:
+            yield from _of_replica(fleet, fleet.replicas[subject.replica], now)
+
+
+def of_gpu(fleet: Fleet, gpu: str, now: float) -> str | None:
+    """A GPU's word; None while its first reading is still awaited and nothing else is known of it."""
+    known = fleet.gpus[gpu]
+    word = shown(
+        health=fleet.health(gpu),
+        fresh=known.is_fresh(now) or known.is_awaited(now),
+        held=bool(fleet.holds_on(gpu)),
+        phase=phase_of(fleet, gpu, now),
+    )
+    return None if word == Health.HEALTHY and known.is_awaited(now) and known.period_s > 0 else word
+
+
+def _of_gpu(fleet: Fleet, gpu: str, now: float) -> Iterator[StateLine]:
+    subject = Subject(gpu=gpu)
+    before, to = fleet.ledger.words.get(subject), of_gpu(fleet, gpu, now)
+    if to is not None and to != (before or Health.HEALTHY):
+        yield StateLine(at=now, subject=subject, from_=before, to=to, why=_why_gpu(fleet, gpu, to))
+
+
+def _why_gpu(fleet: Fleet, gpu: str, to: str) -> str:
+    if to == "unknown":
+        return "no reading for too long"
+    reasons = [condition.code for condition in fleet.conditions_on(Subject(gpu=gpu))]
+    reasons += [f"held by {hold.owner}" for hold in fleet.holds_on(gpu)]
+    return ", ".join(reasons) or "nothing is wrong with it"
+
+
+def _of_replica(fleet: Fleet, replica: Replica, now: float) -> Iterator[StateLine]:
+    goal = replicas.word(fleet.ledger, replica)
+    why = _why_replica(fleet, replica, goal)
+    for _ in range(2):  # one step, or one with a step between
+        before = fleet.ledger.words.get(replica.subject)
+        to = replicas.reachable(before, goal)
+        if to is None or to == before:
+            return
+        yield StateLine(at=now, subject=replica.subject, from_=before, to=to, why=why)
+
+
+def _why_replica(fleet: Fleet, replica: Replica, to: ReplicaState) -> str:
+    actions = fleet.ledger.of_subject(replica.subject, *_ENDING) if to in _GOING else []
+    if actions:
+        return f"{actions[-1].of}: {actions[-1].why}"
+    incident = replicas.incident_of(fleet.ledger, replica)
+    if incident is not None and to is not ReplicaState.READY:
+        return f"a GPU of it is held for {fleet.ledger.incidents[incident].code}"
+    status = replica.status
+    if status is not None and status.exit is not None:
+        return f"exit: {status.exit.reason or status.exit.text or status.exit.code}"
+    return "its agent reports it so" if status is not None else f"placed on {replica.node}"
+
+
+_ENDING = (ActionKind.DRAIN, ActionKind.STOP_REPLICA)
+_GOING = frozenset({ReplicaState.DRAINING, ReplicaState.STOPPED})

@@ -1,0 +1,128 @@
+"""A fault's way, as tables: hold, replace, drain, stop, repair, validate, probation, release.
+
+While something is wrong an incident goes the *sick* way, and once all its conditions have ended the *well*
+way. Its step is the first of that way which is not finished, so a core that was restarted anywhere is at
+the right step, and a signal that returns by itself leads straight to the release. A step's deed yields
+what is due now; calling it again yields nothing until something has moved.
+"""
+
+from collections.abc import Callable, Iterator
+from enum import StrEnum
+
+import msgspec
+
+from controller.core import incidents, repair, retire, validation
+from controller.core.fleet import Fleet
+from controller.core.holds import is_fence, standing_for
+from controller.core.ledger import STARTED
+from controller.core.policy import OWNER, wants_hold
+from controller.core.release import let_go
+from controller.core.replicas import Life
+from vocab.lines import AnyLine, IncidentLine, Subject
+from vocab.states import ActionKind, ActionState, Phase
+
+
+class Step(StrEnum):
+    """Where an incident stands."""
+
+    WATCH = "watch"  # nothing to do but to see it end
+    HOLD = "hold"
+    DRAIN = "drain"  # replace, drain, stop
+    REPAIR = "repair"
+    VALIDATE = "validate"
+    PROBATION = "probation"
+    RELEASE = "release"
+
+
+Lines = Iterator[AnyLine]
+
+
+class Stage(msgspec.Struct, frozen=True):
+    """One step: when it is finished, and what is done until then."""
+
+    step: Step
+    finished: Callable[[Fleet, IncidentLine, float], bool]
+    deed: Callable[[Fleet, IncidentLine, float], Lines]
+
+
+def _never(_fleet: Fleet, _incident: IncidentLine, _now: float) -> bool:
+    return False
+
+
+def _nothing(_fleet: Fleet, _incident: IncidentLine, _now: float) -> Lines:
+    return iter(())
+
+
+def _is_held(fleet: Fleet, incident: IncidentLine, _now: float) -> bool:
+    return standing_for(fleet, incident) is not None
+
+
+def _is_empty(fleet: Fleet, incident: IncidentLine, _now: float) -> bool:
+    return not fleet.living_on(incident.subject.gpu or "")
+
+
+def _release(fleet: Fleet, incident: IncidentLine, now: float) -> Lines:
+    yield from let_go(fleet, incident, "its conditions have ended", now)
+
+
+SICK: tuple[Stage, ...] = (
+    Stage(Step.HOLD, _is_held, repair.say_what_would),  # holds.for_faults places it
+    Stage(Step.DRAIN, _is_empty, retire.empty),
+    Stage(Step.REPAIR, _never, repair.climb),
+)
+WELL: tuple[Stage, ...] = (
+    Stage(Step.VALIDATE, validation.is_passed, validation.order),
+    Stage(Step.PROBATION, validation.is_kept, _nothing),
+    Stage(Step.RELEASE, _never, _release),
+)
+WATCH: tuple[Stage, ...] = (Stage(Step.WATCH, _never, _nothing),)
+
+
+def stage_of(fleet: Fleet, incident: IncidentLine, now: float) -> Stage:
+    """The step at which an open incident stands."""
+    if repair.is_under_way(fleet, incident):
+        return SICK[-1]
+    way = WELL if incidents.is_over(fleet, incident) else SICK if wants_hold(fleet, incident) else WATCH
+    return next(stage for stage in way if not stage.finished(fleet, incident, now))
+
+
+def advance(fleet: Fleet, now: float) -> Lines:
+    """What is due on the way of every open incident."""
+    for key in list(fleet.ledger.open_incidents):
+        incident = fleet.ledger.incidents[key]
+        yield from stage_of(fleet, incident, now).deed(fleet, incident, now)
+
+
+def phase_of(fleet: Fleet, gpu: str, now: float) -> Phase:
+    """Where a GPU stands on a fault's way: what is being done to it, not what is waited for."""
+    subject = Subject(gpu=gpu)
+    incident = next((fleet.ledger.incidents[key] for key in fleet.ledger.incidents_of.get(subject, ())), None)
+    if incident is not None and standing_for(fleet, incident) is not None:
+        if any(
+            action.state is ActionState.DONE for action in fleet.ledger.of_incident(incident.id, ActionKind.QUARANTINE)
+        ):
+            return Phase.QUARANTINED
+        step = stage_of(fleet, incident, now).step
+        if step is Step.PROBATION:
+            return Phase.PROBATION
+        if step is Step.VALIDATE and _is_ordered(fleet, incident, ActionKind.VALIDATE):
+            return Phase.VALIDATING
+        if step is Step.REPAIR and repair.is_under_way(fleet, incident):
+            return Phase.REPAIRING
+    return _phase_of_work(fleet, gpu)
+
+
+def _is_ordered(fleet: Fleet, incident: IncidentLine, of: ActionKind) -> bool:
+    return any(action.state in STARTED for action in fleet.ledger.of_incident(incident.id, of))
+
+
+def _phase_of_work(fleet: Fleet, gpu: str) -> Phase:
+    """Fenced while a held GPU still has a replica, draining once that was told to go."""
+    holds = fleet.ledger.standing(Subject(gpu=gpu))
+    working = [replica for replica in fleet.living_on(gpu) if not replica.is_dead]
+    if any(fleet.life(replica) is not Life.RUN for replica in working) and holds:
+        return Phase.DRAINING
+    by_policy = any(hold.owner == OWNER and hold.incident is not None for hold in holds)
+    if any(is_fence(hold) for hold in holds) or (by_policy and working):
+        return Phase.FENCED
+    return Phase.IN_SERVICE
