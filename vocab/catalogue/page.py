@@ -10,7 +10,7 @@ from vocab.catalogue.codes import NAMED, SXIDS, XIDS
 from vocab.catalogue.nvlink5_rules import RULES
 from vocab.catalogue.recovery import ACTIONS
 from vocab.catalogue.row import CodeRow
-from vocab.catalogue.sxids import form
+from vocab.catalogue.sxid_form import SOURCE
 
 HEAD = """# Signals
 
@@ -42,7 +42,7 @@ def page() -> str:
         _section("NVLink 5: Xids 144 to 150", _NVLINK5_TEXT, _rules()),
         _section("Named codes", "Not from the kernel's Xid lines.", _codes(NAMED.values())),
         _differences(NAMED.values()),
-        _section("SXids", f"{len(SXIDS)} numbers. {_SXID_TEXT} Source: {form.SOURCE}.", _sxids()),
+        _section("SXids", f"{len(SXIDS)} numbers. {_SXID_TEXT} Source: {SOURCE}.", _sxids()),
     )
     return "".join(parts)
 

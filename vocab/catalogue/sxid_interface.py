@@ -1,6 +1,6 @@
 """SXids of NVLink control and interface."""
 
-from vocab.catalogue.sxids.form import Kind, Unit
+from vocab.catalogue.sxid_form import Kind, Unit
 
 K = Kind
 

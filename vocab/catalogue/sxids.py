@@ -5,12 +5,30 @@ Numbers moved once: up to R545, 28000 to 28006 were the multicast and 29000 to 2
 and 30000 from R550 on. The text of a line tells which is meant: see ``renumbered``.
 """
 
+from vocab.catalogue import (
+    sxid_chip,
+    sxid_egress,
+    sxid_host,
+    sxid_ingress,
+    sxid_interface,
+    sxid_physical,
+    sxid_port,
+    sxid_transaction,
+)
 from vocab.catalogue.row import CodeRow
-from vocab.catalogue.sxids import chip, egress, host, ingress, interface, physical, port, transaction
-from vocab.catalogue.sxids.form import expand
+from vocab.catalogue.sxid_form import expand
 
 SXIDS: dict[int, CodeRow] = {}
-for _table in (host, ingress, egress, port, interface, transaction, physical, chip):
+for _table in (
+    sxid_host,
+    sxid_ingress,
+    sxid_egress,
+    sxid_port,
+    sxid_interface,
+    sxid_transaction,
+    sxid_physical,
+    sxid_chip,
+):
     SXIDS |= expand(_table.UNITS)
 SXIDS = dict(sorted(SXIDS.items()))
 

@@ -1,6 +1,6 @@
 """Xids of memory: ECC, containment, remapping, retirement, repair."""
 
-from vocab.catalogue.xids.form import C, P, R, Row, S
+from vocab.catalogue.xid_form import C, P, R, Row, S
 
 # fmt: off
 LISTED: tuple[Row, ...] = (

@@ -1,6 +1,6 @@
 """SXids of the switch as a whole: host interface, temperature."""
 
-from vocab.catalogue.sxids.form import Kind, Unit
+from vocab.catalogue.sxid_form import Kind, Unit
 
 K = Kind
 

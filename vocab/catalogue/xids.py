@@ -5,11 +5,11 @@ what else it knows: the sub-code of an NVLink 5 error, the registers of a 74, th
 The vendor's bucket is the *immediate* action of its catalogue.
 """
 
+from vocab.catalogue import xid_engines, xid_firmware, xid_house, xid_links, xid_memory
 from vocab.catalogue.row import CodeRow
-from vocab.catalogue.xids import engines, firmware, house, links, memory
-from vocab.catalogue.xids.form import expand
+from vocab.catalogue.xid_form import expand
 
-_TABLES = (engines, memory, links, firmware, house)
+_TABLES = (xid_engines, xid_memory, xid_links, xid_firmware, xid_house)
 
 # Strong enough alone for the agent's bounded fence: the GPU is gone, its firmware is dead, or its memory is not to be
 # trusted. Never 13, 31, 43, 45, 63, 92 or 94: those are of one process, or are notes about a repair that works.

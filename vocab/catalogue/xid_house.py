@@ -1,6 +1,6 @@
 """Xids of power, display, telemetry and self-tests: what says little about a server's GPU."""
 
-from vocab.catalogue.xids.form import C, P, R, Row, S
+from vocab.catalogue.xid_form import C, P, R, Row, S
 
 # fmt: off
 LISTED: tuple[Row, ...] = (

@@ -1,6 +1,6 @@
 """SXids of the data-link and physical layer of a link."""
 
-from vocab.catalogue.sxids.form import Kind, Unit
+from vocab.catalogue.sxid_form import Kind, Unit
 
 K = Kind
 

@@ -1,6 +1,6 @@
 """Xids of the ways in and out of a GPU: PCIe, NVLink, C2C."""
 
-from vocab.catalogue.xids.form import C, P, R, Row, S
+from vocab.catalogue.xid_form import C, P, R, Row, S
 
 # fmt: off
 LISTED: tuple[Row, ...] = (

@@ -1,6 +1,6 @@
 """Xids of command streams and engines: faults that most often end one process and nothing else."""
 
-from vocab.catalogue.xids.form import P, R, Row, S
+from vocab.catalogue.xid_form import P, R, Row, S
 
 # fmt: off
 LISTED: tuple[Row, ...] = (

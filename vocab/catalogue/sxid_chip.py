@@ -1,6 +1,6 @@
 """SXids of crossbar, micro-controllers, cable cages."""
 
-from vocab.catalogue.sxids.form import Kind, Unit
+from vocab.catalogue.sxid_form import Kind, Unit
 
 K = Kind
 

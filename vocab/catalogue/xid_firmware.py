@@ -1,6 +1,6 @@
 """Xids of micro-controllers and firmware, of start-up, of time-outs of the whole GPU, and the driver's advice."""
 
-from vocab.catalogue.xids.form import C, P, R, Row, S
+from vocab.catalogue.xid_form import C, P, R, Row, S
 
 # fmt: off
 LISTED: tuple[Row, ...] = (
