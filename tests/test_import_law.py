@@ -68,24 +68,40 @@ def test_pure_rooms_do_no_io(place: str) -> None:
     assert not wrong
 
 
-def test_no_circles_between_the_packages_of_a_room() -> None:
+def test_no_circles_within_a_room() -> None:
+    """Neither between the folders of a room nor between its modules."""
     for room in MAY_IMPORT:
-        graph: dict[str, set[str]] = {}
+        folders: dict[str, set[str]] = {}
+        modules: dict[str, set[str]] = {}
         for path in files(room):
-            package = ".".join(path.relative_to(ROOT).parent.parts)
-            graph.setdefault(package, set()).update(
-                target
-                for name in imports(path)
-                if name.startswith(f"{room}.")
-                for target in [_package_of(name)]
-                if target != package
-            )
-        assert not _circle(graph), room
+            here = _module(path)
+            targets = {name for name in map(_existing, imports(path)) if name.startswith(room) and name != here}
+            modules.setdefault(here, set()).update(targets)
+            folders.setdefault(_folder(here), set()).update({_folder(name) for name in targets} - {_folder(here)})
+        assert not _circle(folders), room
+        assert not _circle(modules), room
 
 
-def _package_of(module: str) -> str:
-    here = ROOT.joinpath(*module.split("."))
-    return module if here.is_dir() else module.rpartition(".")[0]
+def _module(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _existing(name: str) -> str:
+    return (
+        name
+        if ROOT.joinpath(*name.split(".")).with_suffix(".py").exists() or _is_package(name)
+        else name.rpartition(".")[0]
+    )
+
+
+def _is_package(name: str) -> bool:
+    return ROOT.joinpath(*name.split("."), "__init__.py").exists()
+
+
+def _folder(module: str) -> str:
+    """The folder of a module; a module that lies directly in its room stands for itself."""
+    return module if module.count(".") <= 1 else module.rpartition(".")[0] if not _is_package(module) else module
 
 
 def _circle(graph: dict[str, set[str]]) -> list[str]:

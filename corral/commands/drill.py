@@ -34,9 +34,9 @@ def _cause(address: str | None, as_json: bool, body: dict[str, Any]) -> None:
 
         click.echo(msgspec.json.encode(answer))
         return
-    for line in answer["lines"]:
-        click.echo(line)
-    click.echo(f"caused {body['kind']} on GPU {body['gpu']}; watch it with: corral explain {body['gpu']}")
+    records = len(answer["kernel_records"])
+    what = f"{body['kind']} {body['code']}" if "code" in body else body["kind"]
+    click.echo(f"{what} on GPU {body['gpu']}: {records} kernel records written; see: corral explain {body['gpu']}")
 
 
 agent_option = click.option("--agent", envvar="CORRAL_AGENT_URL", help=AGENT_HELP)

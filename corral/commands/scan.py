@@ -4,8 +4,7 @@ import click
 
 from vocab.errors import InputError
 
-
-HELP = """Find GPU faults in kernel logs of any form: kmsg, dmesg, syslog, journal text or JSON, gzip; - is standard input.
+HELP = """Find GPU faults in kernel logs of any form: kmsg, dmesg, syslog, journal text or JSON, gzip, - for stdin.
 
 Exit code 1 if an error or critical event is found, 2 if a file is not readable."""
 

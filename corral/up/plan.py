@@ -20,7 +20,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     virtual: str | None = VIRTUAL_BOARD
     level: Level = Level.REPAIR
     model: str = "smollm2"
-    engine_python: tuple[str, ...] = ()
+    replica_program: tuple[str, ...] = ()  # the engine, unless another program speaks for it
     log_json: bool = False
 
     @property
@@ -79,7 +79,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
                 "replica_base_port": self.base_port + 30,
                 "log_json": self.log_json,
                 **({"virtual": self.virtual} if self.virtual else {}),
-                **({"replica_command": list(self.engine_python)} if self.engine_python else {}),
+                **({"replica_program": list(self.replica_program)} if self.replica_program else {}),
             },
             "gateway": {
                 "listen": self.address(20),
