@@ -30,6 +30,11 @@ class Dispatch:
         """Number the node's next desired state above ``generation``."""
         self._floors[node] = max(generation, self._floors.get(node, 0))
 
+    @property
+    def waiting(self) -> int:
+        """How many nodes wait for news."""
+        return len(self._moved)
+
     def generation(self, node: str) -> int:
         """The generation that a node should have; 0 while there is none."""
         desired = self._desired.get(node)

@@ -32,7 +32,7 @@ class PlainCore(Core):
             self.revisions[line.event.id] = line.event.rev
         elif isinstance(line, HoldLine) and line.op == "placed":
             self.holds[line.id] = line
-        elif isinstance(line, HoldLine):
+        elif isinstance(line, HoldLine) and line.op == "lifted":
             self.holds.pop(line.id, None)
         elif isinstance(line, NoteLine) and line.code in {"paused", "resumed"}:
             self.paused = line.code == "paused"

@@ -1,0 +1,75 @@
+"""A wrong configuration is one line that names file, key and rule."""
+
+from pathlib import Path
+
+import pytest
+
+from controller.config import Config, read
+from vocab.errors import ConfigError
+
+GOOD = """
+state_dir = "/var/lib/corral/controller"
+[[deployments]]
+name = "chat"
+replicas = 2
+min_ready = 1
+model = "smollm2"
+"""
+
+
+def load(tmp_path: Path, text: str) -> Config:
+    path = tmp_path / "controller.toml"
+    path.write_text(text)
+    return read(path)
+
+
+def test_defaults_are_loopback_and_no_secrets(tmp_path: Path) -> None:
+    config = load(tmp_path, GOOD)
+    assert (config.listen, config.token_file, config.loopback) == ("127.0.0.1:7400", None, True)
+    assert config.deployments[0].drain_s == 120.0
+
+
+def test_floor_is_one_ready_replica_unless_there_are_none(tmp_path: Path) -> None:
+    assert load(tmp_path, GOOD.replace("min_ready = 1\n", "")).deployments[0].floor == 1
+    none = GOOD.replace("min_ready = 1\n", "").replace("replicas = 2", "replicas = 0")
+    assert load(tmp_path, none).deployments[0].floor == 0
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("min_ready = 1", "min_ready = 3", "min_ready = 3 is more than replicas = 2 of deployment 'chat'"),
+        ("replicas = 2", "replicas = -1", "$.deployments[0].replicas"),
+        ("replicas = 2", 'replicas = "two"', "Expected `int`, got `str`"),
+        ("replicas = 2", "gpus_per_replica = 0", "$.deployments[0].gpus_per_replica"),
+        ("replicas = 2", "drain_ms = 3", "unknown field `drain_ms`"),
+        ("replicas = 2", "drain_s = -1", "$.deployments[0].drain_s"),
+        ("replicas = 2", 'engine = "abacus"', "must be one of torch"),
+        ('model = "smollm2"', "", "missing required field `model`"),
+        ('model = "smollm2"', 'model = ""', "model of deployment 'chat' is empty"),
+        ('name = "chat"', 'name = "a b"', "$.deployments[0].name"),
+        ('state_dir = "/var', 'state_dir = "var', "is not an absolute path"),
+        ("[[deployments]]", 'listen = "7400"\n[[deployments]]', "'7400' is not host:port"),
+        ("[[deployments]]", 'lissen = "x"\n[[deployments]]', "unknown field `lissen`"),
+        ("[[deployments]]", 'tls_cert = "/c"\n[[deployments]]', "tls_cert and tls_key belong together"),
+        ("[[deployments]]", "keep_days = 0\n[[deployments]]", "$.keep_days"),
+        ("[[deployments]]", 'gateways = ["here"]\n[[deployments]]', "gateways: 'here' is not host:port"),
+        ("[[deployments]]", "[[deployments", "not valid TOML"),
+    ],
+)
+def test_wrong_value_is_named_with_its_rule(tmp_path: Path, old: str, new: str, said: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        load(tmp_path, GOOD.replace(old, new, 1))
+    assert said in str(error.value)
+    assert str(tmp_path / "controller.toml") in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_deployment_that_stands_twice_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="'chat' is used twice"):
+        load(tmp_path, GOOD + GOOD.partition("\n[[")[2].join(("[[", "")))
+
+
+def test_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot read the configuration"):
+        read(tmp_path / "none.toml")
