@@ -9,7 +9,7 @@ import os
 import msgspec
 
 from agent.replicas.door import Answer
-from agent.replicas.identity import alive, survivors
+from agent.replicas.identity import Identity, alive, stat, survivors
 from agent.replicas.plan import Actual, Stage
 from agent.replicas.pulse import Pulse, follow, oldest_wait_s, stepping
 from agent.replicas.record import Folder, ReplicaRecord
@@ -45,7 +45,7 @@ class Replica:
         """Reap it if it has ended, else read its beat. Never waits."""
         if self.record.exit is not None:
             return
-        seen = _reap(self.record.pid)
+        seen = _reap(self.record.identity)
         if seen is None and alive(self.record.identity, boot):
             self._read_beat(now)
             return
@@ -240,10 +240,13 @@ class Replica:
         )
 
 
-def _reap(pid: int | None) -> Exit | None:
+def _reap(process: Identity) -> Exit | None:
     """How our child ended; None while it runs. Of a process that is not our child nothing can be learned."""
+    seen = stat(process.pid)
+    if seen is None or seen.start_s != process.start_s:
+        return None  # whoever has this pid now, its end is not ours to take
     try:
-        done, status = os.waitpid(pid or 0, os.WNOHANG) if pid else (0, 0)
+        done, status = os.waitpid(process.pid, os.WNOHANG)
     except ChildProcessError:
         return None
     if not done:

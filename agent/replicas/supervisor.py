@@ -148,7 +148,8 @@ class Supervisor:
                 for step in self._plan():
                     self._do(step)
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._wake.wait(), TICK_S)
+                    async with asyncio.timeout(TICK_S):  # wait_for of 3.11 can swallow a cancellation
+                        await self._wake.wait()
 
     def _look(self) -> None:
         now = self._clock.monotonic()
