@@ -187,6 +187,9 @@ class Loop:
                 self._page.keep(frozenset(gpu.uuid for gpu in observation.gpus))
                 self.wake_uplink()
             case SourceState():
+                if observation.state != "up":
+                    told = {"source": observation.source, "error": observation.error}
+                    log.warning("source is %s", observation.state, extra=told)
                 self._export.set("corral_agent_source_up", observation.state == "up", source=observation.source)
                 self.wake_uplink()
 

@@ -182,7 +182,7 @@ def _whose(record: Parsed, scene: Scene) -> tuple[str | None, tuple[Flag, ...]]:
     if place.gpu is not None:
         return place.gpu, (Flag.CACHED_UUID,) if place.cached else ()
     if len(scene.absent) == 1:  # nobody else can be meant: all others pass their presence check
-        return next(iter(scene.absent)), (Flag.LOOKUP_FAILED, Flag.INFERRED)
+        return next(iter(scene.absent)), (Flag.INFERRED,)
     return None, (Flag.LOOKUP_FAILED,)
 
 
@@ -193,7 +193,7 @@ def _injected(record: Parsed, origin: KernelRecord) -> bool:
 
 
 def _lost(record: KernelRecord, gap: Gap) -> Finding:
-    stamp = rfc3339(record.at)
+    stamp = None if math.isnan(record.at) else rfc3339(record.at)
     known = gap.first is not None and gap.last is not None
     count = (gap.last or 0) - (gap.first or 0) + 1 if known else None
     text = f"{count if known else 'some'} kernel records were overwritten before they were read"

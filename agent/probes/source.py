@@ -19,6 +19,8 @@ AT_ONCE = {
     "NO_PERMISSION": PERMISSION,
     "EACCES": PERMISSION,
     "EPERM": PERMISSION,
+    "ENOENT": PERMISSION,  # a container without the device
+    "ENODEV": PERMISSION,
     "OPERATING_SYSTEM": PERMISSION,  # NVML 17: the device cgroup forbids it
     "DRIVER_NOT_LOADED": NO_DRIVER,
 }

@@ -1,0 +1,265 @@
+import msgspec
+import pytest
+
+from agent.judge import Judge
+from tests.agent.made import (
+    NODE,
+    cleared,
+    codes,
+    events,
+    fallen,
+    inventory,
+    pci,
+    record,
+    replica,
+    sample,
+    source,
+    uuid,
+    xid,
+)  # fmt: skip
+from vocab.errors import InputError
+from vocab.events import Flag, Recovery, Severity
+from vocab.observations import Exit
+
+APP = "pid={pid}, name=app, Uncontained: LTC TAG (0xA, 0xB). RST: Yes, D-RST: No"
+
+
+class Bench:
+    def __init__(self, **first):
+        self.judge, self.now = Judge(NODE), 0.0
+        self.see(inventory(0.0, **first))
+
+    def see(self, *observations):
+        items = []
+        for observation in observations:
+            items += self.at(observation.at)
+            items += self.judge.observe(observation, observation.at)
+        return items
+
+    def at(self, now):
+        items = []
+        while (due := self.judge.next_deadline()) is not None and due <= now:
+            items += self.judge.tick(max(due, self.now))
+            self.now = max(due, self.now)
+        self.now = max(now, self.now)
+        return items
+
+
+def test_the_first_event_of_a_kind_goes_out_at_once_with_its_evidence():
+    (event,) = events(Bench().see(fallen(5.0, 2, seq=3)))
+    assert (event.code, event.rev, event.count, event.gpu) == ("xid:79", 1, 1, uuid(2))
+    assert (event.severity, event.recovery, event.scope) == (Severity.CRITICAL, Recovery.REBOOT_NODE, "gpu")
+    assert event.at == event.first_at == "1970-01-01T00:00:05.000000Z"
+    assert event.evidence[0].line.startswith("NVRM: Xid (PCI:0000:12:00): 79")
+
+
+def test_the_same_log_read_twice_names_the_same_events():
+    log = [fallen(5.0, 2, seq=3), xid(6.0, 94, "pid=9, name=a, Contained: CE User Channel (0x9).", seq=4)]
+    assert {e.id for e in events(Bench().see(*log))} == {e.id for e in events(Bench().see(*log))}
+
+
+def test_repeats_fold_into_one_event_with_an_exact_count_and_few_revisions():
+    bench, sent = Bench(), []
+    for n in range(37 * 60):
+        sent += bench.see(xid(n / 37, 95, APP.format(pid=7), seq=n))
+    sent += bench.at(200.0)
+    found = events(sent)
+    assert {e.id for e in found} == {found[0].id}
+    assert found[-1].count == 37 * 60
+    assert [e.rev for e in found] == list(range(1, len(found) + 1))
+    assert len(found) <= 8
+    assert Flag.STORM in found[-1].flags
+    assert len(found[-1].evidence) == 20
+
+
+def test_another_process_is_another_event():
+    found = events(Bench().see(xid(1.0, 95, APP.format(pid=7)), xid(1.0, 95, APP.format(pid=8))))
+    assert [(e.pid, e.rev) for e in found] == [(7, 1), (8, 1)]
+
+
+def test_a_repeat_after_a_quiet_minute_is_a_new_event():
+    first, second = events(Bench().see(fallen(1.0, seq=1), fallen(62.0, seq=2)))
+    assert first.id != second.id
+
+
+def test_after_a_reboot_the_same_fault_is_a_new_event():
+    bench = Bench()
+    first = events(bench.see(fallen(1.0, seq=1)))[0]
+    bench.see(inventory(10.0, boot_id="boot-2", boot_at=9.0))
+    second = events(bench.see(fallen(11.0, seq=1)))[0]
+    assert first.id != second.id
+    assert second.boot_id == "boot-2"
+
+
+def test_escalation_goes_out_at_once():
+    bench = Bench()
+    hot = {"temperature_c": 92.0, "slowdown_c": 87.0}
+    masks = [0x20, 0x20, 0x20, 0x40]
+    found = events(bench.see(*(sample(t, clock_reasons=mask, **hot) for t, mask in enumerate(masks))))
+    assert [(e.rev, e.severity) for e in found] == [(1, Severity.WARNING), (2, Severity.ERROR)]
+
+
+def test_a_lost_read_after_an_xid_79_is_secondary_to_it():
+    bench = Bench()
+    root = events(bench.see(fallen(5.0, 2)))[0]
+    (lost,) = events(bench.see(sample(6.0, 2, error="GPU_IS_LOST")))
+    assert (lost.code, lost.cause) == ("gpu_lost", root.id)
+
+
+def test_a_gpu_missing_minutes_after_its_xid_79_still_points_to_it():
+    bench = Bench()
+    root = events(bench.see(fallen(5.0, 2)))[0]
+    found = events(bench.see(inventory(900.0, gpus=(0, 1, 3, 4, 5, 6, 7))))
+    assert [e.cause for e in found if e.code == "gpu_missing"] == [root.id]
+
+
+def test_channels_torn_down_after_a_fault_are_information_with_a_cause():
+    bench = Bench()
+    root, torn = events(bench.see(
+        xid(1.0, 94, "pid=10, name=a, Contained: CE User Channel (0x9). RST: No, D-RST: No"),
+        xid(1.2, 45, "pid=11, name=b, Ch 00000001"),
+    ))  # fmt: skip
+    assert (torn.severity, torn.recovery, torn.cause) == (Severity.INFO, Recovery.NONE, root.id)
+
+
+def test_a_lone_45_asks_a_person_to_look_and_no_count_makes_it_worse():
+    bench, sent = Bench(), []
+    for n in range(200):
+        sent += bench.see(xid(n * 7.0, 45, "pid=11, name=b, Ch 00000001"))
+    assert {e.severity for e in events(sent)} == {Severity.WARNING}
+    assert {e.recovery for e in events(sent)} == {Recovery.INVESTIGATE}
+
+
+def test_a_45_that_is_read_before_its_cause_is_judged_anew():
+    bench = Bench()
+    bench.see(xid(1.0, 45, "pid=11, name=b, Ch 00000001"))
+    (root,) = events(bench.see(xid(1.1, 62, "223b6a65 00002100 00000000")))
+    (late,) = events(bench.at(20.0))
+    assert (late.code, late.cause, late.severity) == ("xid:45", root.id, Severity.INFO)
+
+
+def test_an_xid_45_that_prints_its_cause_has_that_one():
+    bench = Bench()
+    words = "(0x021425c6 0x00000000 0x00000000 0x00000000 0x00000000 0x00000000)"
+    link, _, torn = events(bench.see(
+        xid(1.0, 149, f"NETIR_LINK_EVT  Fatal   XC0 i0 Link 01 {words}"),
+        xid(1.0, 31, "pid=5, name=x, Ch 00000009, engmask 00000101, intr 10000000"),
+        xid(1.0, 45, "pid=5, name=x, Ch 0000000c caused by previous Xid 149"),
+    ))  # fmt: skip
+    assert torn.cause == link.id
+
+
+def test_a_replica_that_dies_on_a_failed_gpu_points_to_the_fault():
+    bench = Bench()
+    root = events(bench.see(fallen(1.0, 0)))[0]
+    (died,) = events(bench.see(replica(3.0, phase="stopped", exit=Exit(signal=6))))
+    assert (died.code, died.cause, died.gpu) == ("replica_died", root.id, None)
+
+
+def test_injected_events_are_shown_and_open_nothing():
+    bench = Bench()
+    (event,) = events(bench.see(fallen(1.0, 2, facility=1)))
+    assert event.injected
+    assert cleared(bench.see(inventory(10.0, boot_id="boot-2"))) == []
+    assert bench.see(sample(11.0, 2, error="GPU_IS_LOST"))[0].event.cause is None
+
+
+def test_injected_and_real_ones_never_fold():
+    found = events(Bench().see(fallen(1.0, 2, facility=1, seq=1), fallen(1.0, 2, seq=2)))
+    assert [(e.injected, e.count) for e in found] == [(True, 1), (False, 1)]
+
+
+def test_an_unknown_address_is_scope_node():
+    (event,) = events(Bench().see(record(1.0, "NVRM: Xid (PCI:0009:01:00): 79, GPU has fallen off the bus.")))
+    assert (event.gpu, event.pci, event.scope) == (None, "0009:01:00", "node")
+    assert event.flags == (Flag.LOOKUP_FAILED,)
+
+
+def test_a_signal_clears_what_a_signal_ends():
+    bench = Bench()
+    bench.see(*(sample(t, clock_reasons=0x20) for t in range(3)))
+    assert cleared(bench.see(*(sample(t, clock_reasons=0) for t in range(3, 7)))) == ["thermal_slowdown"]
+
+
+def test_a_condition_that_returns_is_told_at_once_though_it_folds():
+    bench = Bench()
+    first = events(bench.see(*(sample(t, clock_reasons=0x20) for t in range(3))))[0]
+    bench.see(*(sample(t, clock_reasons=0) for t in range(3, 6)))
+    (again,) = events(bench.see(*(sample(t, clock_reasons=0x20) for t in range(6, 9))))
+    assert (again.id, again.rev, again.count) == (first.id, 2, 2)
+
+
+def test_an_answer_does_not_clear_what_only_a_reboot_ends_and_a_reboot_does():
+    bench = Bench()
+    bench.see(fallen(1.0, 2), sample(2.0, 2, error="GPU_IS_LOST"))
+    assert cleared(bench.see(sample(3.0, 2, power_w=70.0))) == []
+    assert set(cleared(bench.see(inventory(100.0, boot_id="boot-2")))) == {"xid:79", "gpu_lost"}
+
+
+def test_a_reset_clears_what_it_ends_on_that_gpu_alone():
+    bench = Bench()
+    bench.see(sample(1.0, 0, remap_pending=1), sample(1.0, 1, remap_pending=1))
+    items = bench.see(inventory(5.0, reset=(uuid(0),)))
+    assert [(i.cleared.code, i.cleared.gpu, i.cleared.by) for i in items] == [("remap_pending", uuid(0), "reset")]
+
+
+def test_a_lost_monitor_is_a_warning_about_the_node_and_never_about_a_gpu():
+    bench = Bench()
+    bench.see(source(1.0, "down", error="TIMEOUT"))
+    (event,) = events(bench.at(100.0))
+    assert (event.code, event.gpu, event.severity) == ("monitor_unreachable", None, Severity.WARNING)
+    items = bench.see(source(101.0, "up"))
+    assert [(i.cleared.code, i.cleared.name) for i in items] == [("monitor_unreachable", "nvml")]
+
+
+def test_a_wall_clock_that_jumps_back_moves_no_window():
+    judge = Judge(NODE)
+    judge.observe(inventory(0.0), 0.0)
+    first = events(judge.observe(fallen(500.0, 2, seq=1), 500.0))[0]
+    judge.observe(fallen(381.0, 2, seq=2), 501.0)
+    (revised,) = events(judge.tick(511.0))
+    assert (revised.id, revised.count) == (first.id, 2)
+
+
+def test_a_judge_restored_from_its_snapshot_goes_on_as_if_nothing_had_happened():
+    log = [xid(n * 0.5, 95, APP.format(pid=n % 3), n % 4, seq=n) for n in range(100)]
+    whole = Bench()
+    expected = {e.id: e.count for e in events([*whole.see(*log), *whole.at(200.0)])}
+    first = Bench()
+    sent = first.see(*log[:60])
+    second = Bench()
+    second.judge = Judge.restore(first.judge.snapshot())
+    assert second.judge.position == 59
+    sent += [*second.see(*log), *second.at(200.0)]  # the log is read again from its start
+    latest = {}
+    for event in events(sent):
+        assert event.rev > getattr(latest.get(event.id), "rev", 0)
+        latest[event.id] = event
+    assert {id_: event.count for id_, event in latest.items()} == expected
+
+
+def test_a_snapshot_of_another_version_is_an_error_that_says_so():
+    with pytest.raises(InputError, match="snapshot"):
+        Judge.restore(b"\x93\x01\x02\x03")
+
+
+def test_items_survive_the_wire():
+    items = Bench().see(fallen(5.0, 2, seq=3))
+    assert msgspec.json.decode(msgspec.json.encode(items), type=list[type(items[0])]) == items
+
+
+def test_the_end_of_the_input_gives_the_last_counts():
+    bench = Bench()
+    bench.see(fallen(1.0, 2, seq=1), fallen(1.5, 2, seq=2))
+    assert [e.count for e in events(bench.judge.close(2.0))] == [2]
+
+
+def test_two_gpus_never_share_a_fold():
+    found = events(Bench().see(fallen(1.0, 1), fallen(1.0, 2)))
+    assert [(e.gpu, e.pci) for e in found] == [(uuid(1), pci(1)), (uuid(2), pci(2))]
+
+
+def test_codes_come_in_causal_order():
+    bench = Bench()
+    bench.see(fallen(5.0, 2))
+    assert codes(bench.see(sample(6.0, 2, error="GPU_IS_LOST"))) == ["gpu_lost"]
