@@ -139,10 +139,10 @@ def restart(case: Case) -> Step | None:
     """Start it again: at once if its end was asked for, else after a back-off and within the budget."""
     assert case.wanted is not None
     actual, crashes = case.actual, _counted(case)
+    if actual.given_up and actual.spec.token == case.wanted.token:
+        return None
     if actual.asked or not crashes:
         return start(case)
-    if actual.given_up:
-        return None
     if len(crashes) > RESTARTS:
         return GiveUp(actual.replica)
     if case.now < actual.stage_at + delay_s(len(crashes), actual.replica, first_s=0.5):
