@@ -20,7 +20,8 @@ from controller.export import Export
 from controller.mind import Mind
 from controller.steady import SteadyTime
 from controller.store.change import Change
-from controller.store.store import Audit, Store
+from controller.store.records import Audit
+from controller.store.store import Store
 from controller.watch import Watch
 from vocab.clock import Clock
 from vocab.errors import CorralError, Unreachable
@@ -105,7 +106,7 @@ class Conductor:
     def look(self) -> View | None:
         """The fleet as last seen on disk, without waiting; None if it never was."""
         if self._settled.is_set() and self._view is None:
-            self._view = self.mind.core.view()
+            self._view = self.mind.view()
         return self._view
 
     async def run(self) -> None:

@@ -6,23 +6,24 @@ failure, ``rebuild`` makes everything anew from the store.
 
 from collections.abc import Callable, Iterable, Sequence
 
-import msgspec
+from msgspec.structs import replace
 
 from controller import ingest
 from controller.config import Config, DeploymentConfig
 from controller.core.core import Core
 from controller.core.settings import Settings
 from controller.core.stimuli import AnyStimulus, Declared, Deployment, Recalled
+from controller.core.views import View
 from controller.dispatch import Dispatch
 from controller.repeats import Repeats
 from controller.store import read
-from controller.store.store import Audit, Position, Store, Write
+from controller.store.records import Addresses, Audit, Position, Write
+from controller.store.store import Store
 from controller.verdict import verdict
 from vocab.catalogue.codes import row
 from vocab.events import Event
 from vocab.lines import ActionLine, AnyLine, EventLine
 from vocab.messages import Batch, NodeFacts, Sequenced
-
 
 MakeCore = Callable[[Settings], Core]
 
@@ -44,6 +45,7 @@ class Mind:
         self.core = make_core(Settings())
         self.epoch = 1
         self.facts: dict[str, NodeFacts] = {}
+        self.addresses: dict[str, Addresses] = {}
         self.repeats = Repeats()
         self._clear()
 
@@ -52,6 +54,7 @@ class Mind:
         self._events: list[Event] = []
         self._facts: dict[str, NodeFacts] = {}
         self._positions: dict[str, Position] = {}
+        self._addresses: dict[str, Addresses] = {}
         self._audits: list[Audit] = []
         self._touched: set[str] = set()
 
@@ -61,6 +64,7 @@ class Mind:
             seq = await read.counter(connection, "seq")
             self.epoch = await read.counter(connection, "epoch")
             self.facts = {facts.node: facts for facts in await read.node_facts(connection)}
+            self.addresses = {each.node: each for each in await read.node_addresses(connection)}
             self.repeats = Repeats(await read.node_positions(connection), await read.highest_positions(connection))
             self._dispatch.load(await read.desired_of_nodes(connection))
             self.core = self._make_core(Settings(epoch=self.epoch))
@@ -98,6 +102,7 @@ class Mind:
         """Take a batch in, of whose items ``records`` are new."""
         if batch.facts is not None and batch.facts != self.facts.get(batch.node):
             self._facts[batch.node] = batch.facts
+        self._note_addresses(batch)
         position = self.repeats.advance(batch)
         if position is not None:
             self._positions[batch.node] = position
@@ -105,11 +110,25 @@ class Mind:
         self._touched.add(batch.node)
         return self._take(ingest.stimuli(batch, records), now)
 
+    def _note_addresses(self, batch: Batch) -> None:
+        if batch.replicas is None:
+            return
+        listed = Addresses(batch.node, {each.replica: each.url for each in batch.replicas if each.url})
+        if listed != self.addresses.get(batch.node, Addresses(batch.node, {})):
+            self._addresses[batch.node] = listed
+
+    def view(self) -> View:
+        """The Core's view; a replica of which its node has not spoken yet has the address that is on disk."""
+        view = self.core.view()
+        urls = {replica: url for node in self.addresses.values() for replica, url in node.urls.items()}
+        replicas = (replace(each, url=each.url or urls.get(each.replica, "")) for each in view.replicas)
+        return replace(view, replicas=tuple(replicas))
+
     def told(self, stimuli: Sequence[AnyStimulus], audit: Audit | None, now: float) -> list[AnyLine]:
         """Take in what a person ordered or an observer saw."""
         lines = self._take(stimuli, now)
         if audit is not None:
-            self._audits.append(msgspec.structs.replace(audit, outcome=verdict(lines).text))
+            self._audits.append(replace(audit, outcome=verdict(lines).text))
         return lines
 
     def tick(self, now: float) -> None:
@@ -127,6 +146,7 @@ class Mind:
             facts=list(self._facts.values()),
             received=self.repeats.received(),
             positions=list(self._positions.values()),
+            addresses=list(self._addresses.values()),
             desired=self._dispatch.changed(nodes, self.core.desired, self.epoch),
             audits=self._audits,
         )
@@ -142,6 +162,7 @@ class Mind:
     def settle(self, write: Write) -> None:
         """``write`` is on disk: it counts from now on, and the nodes may be told."""
         self.facts.update(self._facts)
+        self.addresses.update(self._addresses)
         self.repeats.settle()
         self._dispatch.publish(write.desired)
         self._clear()

@@ -10,7 +10,8 @@ from hashlib import blake2b
 import msgspec
 
 from controller.store import read
-from controller.store.store import Position, Received, Store
+from controller.store.records import Position, Received
+from controller.store.store import Store
 from vocab.messages import Batch, Item, Sequenced
 
 

@@ -7,7 +7,7 @@ from controller.api.route import Call, Route, Run, not_found
 from controller.conductor import Conductor, Submission
 from controller.core.stimuli import Asked
 from controller.store.change import subject_text
-from controller.store.store import Audit
+from controller.store.records import Audit
 from controller.verdict import verdict
 from vocab.clock import Clock
 from vocab.errors import InputError, Refused

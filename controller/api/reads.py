@@ -12,7 +12,8 @@ from controller.core.views import DeploymentView, GpuView, NodeView, ReplicaView
 from controller.store import read
 from controller.store.change import Change
 from controller.store.read import EventFilter
-from controller.store.store import Audit, Store
+from controller.store.records import Audit
+from controller.store.store import Store
 from controller.watch import Watch
 from vocab.events import Event
 from vocab.lines import ActionLine, AnyLine, HoldLine, IncidentLine

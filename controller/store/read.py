@@ -12,8 +12,19 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from controller.store import change
 from controller.store.change import Change, subject_text
-from controller.store.store import Audit, Position
-from controller.store.tables import audit, changes, counters, desired, events, nodes, positions, received, standing
+from controller.store.records import Addresses, Audit, Position
+from controller.store.tables import (
+    addresses,
+    audit,
+    changes,
+    counters,
+    desired,
+    events,
+    nodes,
+    positions,
+    received,
+    standing,
+)
 from vocab.events import Event, Severity
 from vocab.lines import ActionLine, AnyLine, EventLine, IncidentLine
 from vocab.messages import Desired, NodeFacts
@@ -52,6 +63,12 @@ async def node_positions(connection: AsyncConnection) -> list[Position]:
     """How far each node's spool has been stored."""
     found = await connection.execute(select(positions))
     return [Position(row.node, row.session, row.position) for row in found]
+
+
+async def node_addresses(connection: AsyncConnection) -> list[Addresses]:
+    """Where the replicas of each node last answered."""
+    found = await connection.execute(select(addresses))
+    return [Addresses(row.node, msgspec.json.decode(row.body, type=dict[str, str])) for row in found]
 
 
 async def highest_positions(connection: AsyncConnection) -> dict[str, int]:

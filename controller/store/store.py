@@ -19,63 +19,26 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 
 from controller.store import change
 from controller.store.migrate import upgrade
-from controller.store.tables import audit, changes, counters, desired, events, nodes, positions, received, standing
+from controller.store.records import Write
+from controller.store.tables import (
+    addresses,
+    audit,
+    changes,
+    counters,
+    desired,
+    events,
+    nodes,
+    positions,
+    received,
+    standing,
+)
 from vocab.errors import Unreachable
 from vocab.events import Event, epoch_s
 from vocab.lines import AnyLine
-from vocab.messages import Desired, NodeFacts
 
 log = logging.getLogger(__name__)
 
 BUSY_MS = 5000  # a backup or a curious sqlite3 shell holds the lock for less
-
-
-class Received(msgspec.Struct, frozen=True):
-    """A spool record that arrived: the digest tells a repeat from a spool that began anew."""
-
-    node: str
-    position: int
-    digest: str
-
-
-class Position(msgspec.Struct, frozen=True):
-    """How far a node's spool is on our disk, in this session of its agent."""
-
-    node: str
-    session: str
-    position: int
-
-
-class Audit(msgspec.Struct, frozen=True):
-    """What a person or program ordered through the API, and what came of it."""
-
-    at: float
-    actor: str
-    act: str
-    subject: str
-    reason: str
-    outcome: str
-
-
-class Write(msgspec.Struct, frozen=True, kw_only=True):
-    """What one transaction stores."""
-
-    at: float
-    lines: Sequence[AnyLine] = ()
-    events: Sequence[Event] = ()
-    facts: Sequence[NodeFacts] = ()
-    received: Sequence[Received] = ()
-    positions: Sequence[Position] = ()
-    desired: Sequence[Desired] = ()
-    audits: Sequence[Audit] = ()
-    epoch: int | None = None
-
-    @property
-    def empty(self) -> bool:
-        """Whether there is nothing to store (a heartbeat without news)."""
-        return self.epoch is None and not any(
-            (self.lines, self.events, self.facts, self.received, self.positions, self.desired, self.audits)
-        )
 
 
 class Store:
@@ -121,6 +84,7 @@ class Store:
             await _put(connection, nodes, ({"node": f.node, "at": write.at, "body": _json(f)} for f in write.facts))
             await _put(connection, received, ({**msgspec.to_builtins(r), "at": write.at} for r in write.received))
             await _put(connection, positions, (msgspec.to_builtins(position) for position in write.positions))
+            await _put(connection, addresses, ({"node": a.node, "body": _json(a.urls)} for a in write.addresses))
             await _put(
                 connection,
                 desired,

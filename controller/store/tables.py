@@ -71,6 +71,13 @@ nodes = Table(
     Column("body", Text, nullable=False),
 )
 
+addresses = Table(
+    "addresses",
+    metadata,
+    Column("node", String, primary_key=True),
+    Column("body", Text, nullable=False),  # replica -> url, as the node last listed them
+)
+
 positions = Table(
     "positions",
     metadata,

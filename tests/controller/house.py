@@ -17,6 +17,7 @@ from vocab.events import Event, Evidence, Recovery, Scope, Severity, Source, eve
 from vocab.messages import Batch, EventItem, NodeFacts, Sequenced
 from vocab.observations import GpuIdentity
 from wire.client import Client
+from wire.server import read_token
 
 NODE = "n1"
 BOOT = "boot-1"
@@ -93,7 +94,7 @@ async def house(
     config = Config(listen="127.0.0.1:0", state_dir=str(folder), **settings)
     async with controller(config, clock or SystemClock(), make_core) as made, made.running() as runner:
         host, port, *_ = runner.addresses[0]
-        token = Path(config.token_file).read_text().strip() if config.token_file else None
+        token = read_token(config.token_path)
         async with House(f"http://{host}:{port}", made, token) as client:
             await made.conductor.has_started()
             yield client

@@ -75,6 +75,11 @@ def _arrivals() -> None:
         sa.Column("body", sa.Text, nullable=False),
     )
     op.create_table(
+        "addresses",
+        sa.Column("node", sa.String, primary_key=True),
+        sa.Column("body", sa.Text, nullable=False),
+    )
+    op.create_table(
         "positions",
         sa.Column("node", sa.String, primary_key=True),
         sa.Column("session", sa.String, nullable=False),
@@ -112,5 +117,16 @@ def _orders() -> None:
 
 def downgrade() -> None:
     """Drop everything."""
-    for table in ("audit", "desired", "received", "positions", "nodes", "events", "standing", "changes", "counters"):
+    for table in (
+        "audit",
+        "desired",
+        "received",
+        "positions",
+        "addresses",
+        "nodes",
+        "events",
+        "standing",
+        "changes",
+        "counters",
+    ):
         op.drop_table(table)
