@@ -1,0 +1,210 @@
+"""One fault through the whole controller with the real Core, seen through the interface alone."""
+
+import asyncio
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from controller.config import DeploymentConfig
+from controller.mind import real_core
+from tests.controller.house import NODE, RAW, House, batch, event, facts, house
+from vocab.events import Event
+from vocab.lines import ActionLine, AnyLine, HoldLine
+from vocab.messages import Batch, Desired, FenceItem, GpuStatus, ReplicaStatus, Sequenced
+from vocab.observations import Exit
+from vocab.states import ActionKind, ActionState, Level
+
+DEPLOYMENTS = (DeploymentConfig(name="chat", replicas=2, model="smollm2"),)
+
+
+class Node:
+    """A small agent: it runs what it is told, at once, and reports."""
+
+    def __init__(self, home: House) -> None:
+        self.home = home
+        self.generation = 0
+        self.position = 0
+        self.replicas: tuple[ReplicaStatus, ...] = ()
+        self.facts = replace(facts(gpus=8), level=Level.REPAIR)
+
+    def report(self, *items: Event | FenceItem) -> Batch:
+        made = batch(facts=self.facts, generation=self.generation, replicas=self.replicas, gpus=self.samples())
+        plain = [batch(item).items[0].item if isinstance(item, Event) else item for item in items]
+        numbered = [Sequenced(self.position + place, item) for place, item in enumerate(plain, 1)]
+        return replace(made, items=tuple(numbered))
+
+    def samples(self) -> tuple[GpuStatus, ...]:
+        return tuple(GpuStatus(gpu=gpu.uuid, at=0.0) for gpu in self.facts.gpus)
+
+    async def send(self, *items: Event | FenceItem) -> None:
+        ack = await self.home.post("agent/batch", self.report(*items))
+        self.position = ack["position"] or self.position
+
+    async def obey(self) -> Desired:
+        """Take the desired state, and be as it says: what should run is ready, what should drain has ended."""
+        desired = await self.home.call("GET", "/api/v1/agent/desired", Desired, node=NODE, wait_s=0)
+        self.generation = desired.generation
+        self.replicas = tuple(
+            ReplicaStatus(
+                replica=spec.replica,
+                deployment=spec.deployment,
+                members=spec.members,
+                phase="ready" if spec.phase == "run" else "stopped",
+                ready=spec.phase == "run",
+                admitting=spec.phase == "run",
+                url=f"http://127.0.0.1:{7430 + place}",
+                token=spec.token,
+                exit=None if spec.phase == "run" else Exit(code=0),
+            )
+            for place, spec in enumerate(desired.replicas)
+        )
+        return desired
+
+    async def settle(self) -> Desired:
+        """Obey and report until nothing changes any more."""
+        async with asyncio.timeout(20):
+            while True:
+                before = self.generation, self.replicas
+                desired = await self.obey()
+                await self.send()
+                if (self.generation, self.replicas) == before:
+                    return desired
+
+
+def fence(seen: Event) -> FenceItem:
+    assert seen.gpu is not None
+    return FenceItem(at=0.0, node=NODE, gpu=seen.gpu, op="placed", event=seen.id, why="xid:79")
+
+
+async def explain(home: House, gpu: str) -> list[AnyLine]:
+    return await home.call("GET", f"/api/v1/gpus/{gpu}/explain", list[AnyLine])
+
+
+def moves(lines: list[AnyLine]) -> list[str]:
+    """The story in words, without the states in between."""
+    told = []
+    for line in lines:
+        if isinstance(line, ActionLine):
+            told.append(f"{line.of.value} {line.state.value}")
+        elif isinstance(line, HoldLine):
+            told.append(f"hold {line.op} {line.owner}")
+        elif line.subject.gpu is not None:
+            told.append(type(line).__name__)
+    return [word for word in told if word not in {"StateLine", "start_replica running", "drain running"}]
+
+
+async def break_gpu(home: House) -> tuple[Node, str]:
+    """A node that serves ``chat``, one of whose GPUs falls off the bus; settled again."""
+    node = Node(home)
+    await node.send()
+    desired = await node.settle()
+    gpu = desired.replicas[0].members[0].gpu
+    seen = event(1, gpu=int(gpu.removeprefix("GPU-"), 16))
+    await node.send(seen, fence(seen))
+    await node.settle()
+    return node, gpu
+
+
+async def test_explain_tells_the_fault_in_order_with_the_raw_line(tmp_path: Path) -> None:
+    async with house(tmp_path, make_core=real_core, deployments=DEPLOYMENTS) as home:
+        _, gpu = await break_gpu(home)
+        lines = await explain(home, gpu)
+    assert [line.at for line in lines] == sorted(line.at for line in lines)
+    told = moves(lines)
+    order = [
+        "EventLine",
+        "ConditionLine",
+        "IncidentLine",
+        "hold placed policy",
+        "start_replica ordered",
+        "start_replica done",
+        "drain ordered",
+        "drain done",
+        "reboot_node waiting",
+    ]
+    places = [told.index(word) for word in order]
+    assert places == sorted(places), told
+    assert told[-1] == "reboot_node waiting"
+    assert told.count("hold placed policy") == 1
+    assert told.count("start_replica ordered") == 1
+    assert RAW in (proof.line for line in lines if hasattr(line, "event") for proof in line.event.evidence)
+
+
+async def test_fleet_shows_one_incident_one_hold_and_the_reboot_that_waits(tmp_path: Path) -> None:
+    async with house(tmp_path, make_core=real_core, deployments=DEPLOYMENTS) as home:
+        _, gpu = await break_gpu(home)
+        fleet = await home.get("fleet")
+        story = await home.get(f"incidents/{fleet['incidents_open'][0]['id']}")
+    assert len(fleet["incidents_open"]) == 1
+    (held,) = [each for each in fleet["nodes"][0]["gpus"] if each["holds"]]
+    assert (held["uuid"], [hold["owner"] for hold in held["holds"]]) == (gpu, ["policy"])
+    (waiting,) = fleet["actions_waiting"]
+    assert waiting["of"] == "reboot_node"
+    assert len(waiting["disrupts"]) >= 7
+    assert fleet["deployments"][0]["ready"] == 2
+    assert gpu not in {each for replica in fleet["replicas"] for each in replica["gpus"]}
+    assert story["lines"][0]["kind"] == "event"
+
+
+async def test_restart_decides_nothing_twice(tmp_path: Path) -> None:
+    async with house(tmp_path, make_core=real_core, deployments=DEPLOYMENTS) as home:
+        node, gpu = await break_gpu(home)
+        before = moves(await explain(home, gpu))
+    async with house(tmp_path, make_core=real_core, deployments=DEPLOYMENTS) as home:
+        node.home = home
+        await node.send()
+        await node.settle()
+        assert moves(await explain(home, gpu)) == before
+        assert (await home.get("fleet"))["deployments"][0]["ready"] == 2
+
+
+async def test_replicas_keep_their_address_over_a_restart(tmp_path: Path) -> None:
+    async with house(tmp_path, make_core=real_core, deployments=DEPLOYMENTS) as home:
+        node = Node(home)
+        await node.send()
+        await node.settle()
+        before = {each["replica"]: each["url"] for each in await home.get("replicas")}
+    async with house(tmp_path, make_core=real_core, deployments=DEPLOYMENTS) as home:
+        assert {each["replica"]: each["url"] for each in await home.get("replicas")} == before
+        targets = [each["targets"][0] for each in await home.call("GET", "/sd/engines", list[dict[str, object]])]
+        assert sorted(f"http://{target}" for target in targets) == sorted(before.values())
+    assert len(before) == 2
+
+
+async def test_approval_of_a_person_lets_the_reboot_go_on(tmp_path: Path) -> None:
+    async with house(tmp_path, make_core=real_core, deployments=DEPLOYMENTS) as home:
+        node, _ = await break_gpu(home)
+        (waiting,) = (await home.get("fleet"))["actions_waiting"]
+        await home.post("approvals", {"action": waiting["id"], "reason": "window is open"})
+        (action,) = [each for each in await home.get("actions") if each["id"] == waiting["id"]]
+        assert action["state"] != ActionState.WAITING or action["why"] != waiting["why"]
+        assert action["of"] == ActionKind.REBOOT_NODE
+        assert (await home.get("audit"))[-1]["reason"] == "window is open"
+        await node.send()
+
+
+async def test_pause_keeps_harm_back(tmp_path: Path) -> None:
+    async with house(tmp_path, make_core=real_core, deployments=DEPLOYMENTS) as home:
+        node = Node(home)
+        await node.send()
+        desired = await node.settle()
+        await home.post("pause", {"reason": "freeze"})
+        gpu = desired.replicas[0].members[0].gpu
+        await node.send(event(1, gpu=int(gpu.removeprefix("GPU-"), 16)))
+        await node.settle()
+        told = moves(await explain(home, gpu))
+        assert "hold placed policy" not in told
+        assert not any(word.startswith(("drain ordered", "reboot_node ordered")) for word in told)
+        assert "EventLine" in told
+
+
+async def test_deployment_that_left_the_configuration_is_drained(tmp_path: Path) -> None:
+    async with house(tmp_path, make_core=real_core, deployments=DEPLOYMENTS) as home:
+        node = Node(home)
+        await node.send()
+        await node.settle()
+    async with house(tmp_path, make_core=real_core) as home:
+        node.home = home
+        await node.send()
+        desired = await node.obey()
+        assert {spec.phase for spec in desired.replicas} <= {"drain", "stop"}
