@@ -23,7 +23,7 @@ from wire.backoff import delay_s
 
 MAX_RECORD = 16384  # the kernel's longest record with its keys is 8 KiB
 AT_ONCE = 256  # records handled before other tasks get a turn
-POLL_S = 0.02  # a virtual log has nothing to wait on; a look costs a microsecond
+POLL_S = 0.05  # a virtual log has nothing to wait on; waking up so often costs 0.5 % of a core
 RETRY_MOST_S = 30.0
 
 _PREFIX = re.compile(rb"(\d+),(\d+),(\d+),[^;]*;")
@@ -117,7 +117,14 @@ class KmsgSource:
     name = "kmsg"
 
     def __init__(
-        self, node: str, reader: RecordReader, clock: Clock, boot_id: str, *, after_seq: int | None = None
+        self,
+        node: str,
+        reader: RecordReader,
+        clock: Clock,
+        boot_id: str,
+        *,
+        after_seq: int | None = None,
+        retry_s: float = 1.0,
     ) -> None:
         self.boot_id = boot_id  # the boot that ``position`` belongs to
         self._node = node
@@ -127,7 +134,9 @@ class KmsgSource:
         self._skipping = after_seq is not None  # over records that were emitted before
         self._backlog = True
         self._gap_said = False
+        self._trouble: OSError | None = None  # met behind records that were read well
         self._up = False
+        self._retry_s = retry_s
 
     @property
     def position(self) -> int | None:
@@ -146,7 +155,7 @@ class KmsgSource:
                     emit(self._state("down", _explain(error)))
                 self._reader.close()
                 self._up, self._backlog, self._skipping = False, True, self._last is not None
-                await asyncio.sleep(delay_s(attempt, self._node, first_s=1.0, most_s=RETRY_MOST_S))
+                await asyncio.sleep(delay_s(attempt, self._node, first_s=self._retry_s, most_s=RETRY_MOST_S))
         finally:
             self._reader.close()
 
@@ -159,22 +168,28 @@ class KmsgSource:
                 emit(self._state("up"))
             for record in records:
                 emit(record)
-            await (self._wait() if len(records) < AT_ONCE else asyncio.sleep(0))
+            more = len(records) >= AT_ONCE or self._trouble is not None
+            await (asyncio.sleep(0) if more else self._wait())
 
     def drain(self, most: int = AT_ONCE) -> list[KernelRecord]:
         """What can be read now, about ``most`` records. Raises OSError if the log cannot be read."""
         found: list[KernelRecord] = []
-        while len(found) < most:
+        while len(found) < most and self._trouble is None:
             try:
                 raw = self._reader.read()
             except BlockingIOError:
                 self._backlog = self._skipping = False
-                break
+                return found
             except BrokenPipeError:
                 found.append(self._gap())
                 self._gap_said = True
+            except OSError as error:
+                self._trouble = error
             else:
                 found.extend(self._take(raw))
+        if self._trouble is not None and not found:
+            trouble, self._trouble = self._trouble, None
+            raise trouble
         return found
 
     def _take(self, raw: bytes) -> Iterator[KernelRecord]:

@@ -17,7 +17,7 @@ from agent.sources import boot
 from agent.sources.nvml_errors import explain
 from agent.sources.nvml_frames import Failed, Frame, Opened, Pushed, Sampled, Unsupported
 from agent.sources.nvml_process import NvmlProcess
-from agent.sources.nvml_watch import HANG_AFTER_S, HangWatch
+from agent.sources.nvml_watch import HANG_AFTER_S, Change, HangWatch
 from agent.sources.source import Emit
 from vocab.clock import Clock
 from vocab.observations import DriverCall, GpuIdentity, NodeSeen, SourceState
@@ -70,6 +70,7 @@ class NvmlSource:
         self._said: SourceState | None = None
         self._inventory_at = float("-inf")
         self._stuck_since: float | None = None
+        self._live = False  # whether the child at hand has opened NVML
         self._old: tuple[NvmlProcess, HangWatch] | None = None  # stuck, and left alone
 
     async def run(self, emit: Emit) -> None:
@@ -106,7 +107,7 @@ class NvmlSource:
 
     async def _attend(self, child: NvmlProcess, watch: HangWatch) -> bool:
         """Follow a child until it ends (False), or is so stuck that it is left alone (True)."""
-        self._stuck_since = None
+        self._stuck_since, self._live = None, False
         reading = asyncio.create_task(self._read(child))
         try:
             while not reading.done():
@@ -131,7 +132,7 @@ class NvmlSource:
             case Pushed(event):
                 self._emit(msgspec.structs.replace(event, at=now, node=self._node))
             case Opened(driver=driver):
-                self._opened, self._driver, self._failed = frame, driver, None
+                self._opened, self._driver, self._failed, self._live = frame, driver, None, True
                 self._say_inventory()
                 self._say("up")
             case Unsupported(names=names):
@@ -151,31 +152,28 @@ class NvmlSource:
 
     def _look(self, child: NvmlProcess, watch: HangWatch) -> None:
         """Report calls that hang or came back, and what that means for the source."""
-        now_ns = int(self._clock.monotonic() * 1e9)
-        self._watch_old(now_ns)
-        for change in watch.look(child.under_way(), now_ns):
-            call = change.call
-            log.warning("driver call %s", change.state, extra={"call": call.call, "gpu": call.gpu, "pid": child.pid})
-            self._emit(
-                DriverCall(
-                    at=self._clock.now(),
-                    node=self._node,
-                    gpu=call.gpu,
-                    call=call.call,
-                    state=change.state,
-                    pid=child.pid,
-                )
-            )
-        stuck = watch.stuck(len(self._opened.gpus) if self._opened and self._driver else 0)
-        self._stuck_since = (self._stuck_since or self._clock.monotonic()) if stuck else None
+        now = self._clock.monotonic()
+        self._watch_old(int(now * 1e9))
+        self._report(child, watch.look(child.under_way(), int(now * 1e9)))
+        stuck = watch.stuck(len(self._opened.gpus) if self._opened and self._live else 0)
+        self._stuck_since = (self._stuck_since or now) if stuck else None
         suspect = watch.suspect()
         if suspect:
-            where = suspect.gpu or "the node"
-            self._say("down" if stuck else "degraded", f"{explain('HUNG')} ({suspect.call} of {where})")
-        elif self._driver:
+            error = f"{explain('HUNG')} ({suspect.call} of {suspect.gpu or 'the node'})"
+            self._say("degraded" if self._live and not stuck else "down", error)
+        elif self._live:
             self._say("up")
-        if self._driver and self._clock.monotonic() - self._inventory_at >= INVENTORY_S:
+        if self._live and now - self._inventory_at >= INVENTORY_S:
             self._say_inventory()
+
+    def _report(self, child: NvmlProcess, changes: list[Change]) -> None:
+        for change in changes:
+            call, words = change.call, {"gpu": change.call.gpu, "call": change.call.call, "pid": child.pid}
+            log.warning("driver call hangs" if change.state == "started" else "driver call came back", extra=words)
+            at = self._clock.now()
+            self._emit(
+                DriverCall(at=at, node=self._node, gpu=call.gpu, call=call.call, state=change.state, pid=child.pid)
+            )
 
     def _stuck_for(self) -> float:
         return 0.0 if self._stuck_since is None else self._clock.monotonic() - self._stuck_since
@@ -185,7 +183,7 @@ class NvmlSource:
         if self._old is None:
             return
         child, watch = self._old
-        watch.look(child.under_way(), now_ns)
+        self._report(child, watch.look({} if child.ended else child.under_way(), now_ns))
         if not watch.hung:
             child.let_go()
         if child.ended:
