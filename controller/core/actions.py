@@ -12,13 +12,14 @@ from msgspec.structs import replace
 from controller.core.fleet import Fleet
 from controller.core.ledger import STARTED
 from controller.core.names import token
-from controller.core.replicas import Replica
+from controller.core.replicas import Life, Replica
 from controller.core.settings import DRAIN_GRACE_S
 from vocab.lines import ActionLine, Subject
 from vocab.messages import ActionItem
 from vocab.states import TERMINAL_ACTIONS, ActionKind, ActionState
 
 CUT_OFF = 3  # an engine's exit code when its drain's time was over before its requests
+WIDE = frozenset({ActionKind.REBOOT_NODE, ActionKind.POWER_CYCLE})  # of a whole node
 ORDERS = (ActionKind.RESET_GPU, ActionKind.REBOOT_NODE, ActionKind.POWER_CYCLE, ActionKind.VALIDATE)
 
 
@@ -37,9 +38,9 @@ def move(action: ActionLine, to: ActionState, why: str, now: float, **more: Any)
 
 
 def placed_anew(fleet: Fleet, drawn: ActionLine) -> ActionLine | None:
-    """``drawn`` unless the ledger has it in this very state already: what is due is said once."""
+    """``drawn`` unless it stands so already, is under way or has ended: what is due is said once."""
     known = fleet.ledger.actions.get(drawn.id)
-    if known is not None and (known.state is drawn.state or known.state in TERMINAL_ACTIONS):
+    if known is not None and (known.state is drawn.state or known.state in STARTED | TERMINAL_ACTIONS):
         return None
     return drawn
 
@@ -56,12 +57,16 @@ def outcome(fleet: Fleet, item: ActionItem, now: float) -> Iterator[ActionLine]:
 
 
 def follow(fleet: Fleet, now: float) -> Iterator[ActionLine]:
-    """Move every order on by what replicas do, and end those whose time is over."""
+    """Move every order on by what replicas and nodes do, and end those whose time is over."""
     for action in fleet.ledger.live(ActionKind.START_REPLICA, ActionKind.DRAIN, ActionKind.STOP_REPLICA, *ORDERS):
-        if action.state not in STARTED:
-            continue
         replica = fleet.replicas.get(action.subject.replica or "")
+        if action.state not in STARTED:
+            if action.of is ActionKind.DRAIN and replica is not None and fleet.life(replica) is Life.ENDED:
+                yield move(action, ActionState.CANCELLED, "the replica has ended by itself", now)
+            continue
         moved = _FOLLOW[action.of](fleet, action, replica) if replica is not None and action.of in _FOLLOW else None
+        if action.of in WIDE and _has_new_boot(fleet, action):
+            moved = ActionState.DONE, "the node has a new boot id"
         if moved is None and now >= due_at(fleet, action):
             moved = ActionState.TIMED_OUT, f"no end after {action.ttl_s:g} s"
         if moved is not None and moved[0] is not action.state:
@@ -112,6 +117,14 @@ def _is_gone(fleet: Fleet, action: ActionLine, replica: Replica) -> bool:
     """Whether the node told its list after the order, without this one."""
     told = fleet.node(replica.node).replicas_at
     return replica.status is None and told is not None and told > fleet.ledger.ordered_at.get(action.id, action.at)
+
+
+def _has_new_boot(fleet: Fleet, action: ActionLine) -> bool:
+    """Whether the node has booted since the fault that the action repairs."""
+    incident = fleet.ledger.incidents.get(action.incident or "")
+    root = fleet.ledger.events.get(incident.root) if incident is not None else None
+    facts = fleet.node(action.subject.node or "").facts
+    return bool(root and root.boot_id and facts and facts.boot_id != root.boot_id)
 
 
 def _answers(replica: Replica, action: ActionLine) -> bool:

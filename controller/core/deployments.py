@@ -13,7 +13,7 @@ from controller.core.fleet import Fleet
 from controller.core.names import action_id, replica_id
 from controller.core.placement import can_ever, choose
 from controller.core.policy import rule_of
-from controller.core.replicas import Replica, incident_of, is_leaving
+from controller.core.replicas import Replica, incident_of, is_leaving, is_on_bad_gpu
 from controller.core.retire import drain_surplus
 from controller.core.settings import START_TTL_S
 from controller.core.stimuli import Deployment
@@ -31,8 +31,9 @@ def converge(fleet: Fleet, now: float) -> Iterator[ActionLine]:
 
 
 def staying(fleet: Fleet, deployment: str) -> list[Replica]:
-    """The replicas that count: alive, and not about to go."""
-    return [r for r in fleet.living_of(deployment) if not r.is_dead and not is_leaving(fleet.ledger, r)]
+    """The replicas that count: alive, not about to go, and not on a GPU that is held for a fault."""
+    found = [r for r in fleet.living_of(deployment) if not r.is_dead and not is_leaving(fleet.ledger, r)]
+    return [replica for replica in found if not is_on_bad_gpu(fleet.ledger, replica)]
 
 
 def _start_missing(fleet: Fleet, deployment: Deployment, now: float) -> Iterator[ActionLine]:

@@ -1,6 +1,7 @@
 """The disruption set: everything that a repair stops beside its own GPU."""
 
 from controller.core import budget
+from controller.core.actions import WIDE
 from controller.core.fleet import Fleet
 from controller.core.ledger import STARTED
 from controller.core.policy import OWNER
@@ -8,7 +9,6 @@ from vocab.lines import ActionLine, Subject
 from vocab.states import ActionKind
 
 RUNGS = (ActionKind.RESET_GPU, ActionKind.REBOOT_NODE, ActionKind.POWER_CYCLE, ActionKind.QUARANTINE)  # by harshness
-WIDE = frozenset({ActionKind.REBOOT_NODE, ActionKind.POWER_CYCLE})  # of a whole node
 
 
 def taken_along(fleet: Fleet, rung: ActionKind, node: str, gpu: str) -> list[str]:

@@ -17,7 +17,7 @@ from vocab.catalogue.row import CodeRow
 from vocab.events import Recovery, Severity
 from vocab.lines import ActionLine, AnyLine, ConditionLine, HoldLine, StateLine, Subject
 from vocab.messages import GpuStatus, NodeFacts, ReplicaStatus
-from vocab.states import ActionKind, Health, Level, NodeState
+from vocab.states import ActionKind, Health, Level, NodeState, ReplicaState
 
 LOST_CODES = frozenset({"xid:79", "gpu_lost", "gpu_missing"})  # gone from the bus or from its driver
 MISSING_AT_START = 0.1  # of the nodes that were live, this part may stay silent (one node always)
@@ -184,6 +184,13 @@ class Fleet:
     def life(self, replica: Replica) -> Life:
         """How far a replica's life has come."""
         return replicas.life(self.ledger, replica)
+
+    def word_of(self, replica: Replica) -> ReplicaState:
+        """A replica's word; after a restart the last one, until its node has been heard again."""
+        last = self.ledger.words.get(replica.subject)
+        if last is not None and self.node(replica.node).replicas_at is None:
+            return ReplicaState(last)
+        return replicas.word(self.ledger, replica)
 
     def living_on(self, gpu: str) -> list[Replica]:
         """The replicas on a GPU that have not ended."""

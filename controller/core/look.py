@@ -1,6 +1,6 @@
 """The views, drawn from the fleet: for the API, and the last lines of a replay."""
 
-from controller.core import replicas, words
+from controller.core import words
 from controller.core.deployments import staying
 from controller.core.fleet import Fleet
 from controller.core.ledger import FLEET
@@ -91,7 +91,7 @@ def _replica(fleet: Fleet, replica: Replica) -> ReplicaView:
     return ReplicaView(
         replica=replica.id,
         deployment=replica.deployment,
-        state=replicas.word(fleet.ledger, replica).value,
+        state=fleet.word_of(replica).value,
         url=status.url if status else "",
         node=replica.node,
         gpus=replica.gpus,
@@ -123,7 +123,7 @@ def is_stranded(fleet: Fleet, gpu: str) -> bool:
     if fleet.holds_on(gpu) or fleet.health(gpu) in {Health.FAILED, Health.LOST}:
         return False
     living = [replica for replica in fleet.living_on(gpu) if len(replica.gpus) > 1]
-    bad = [r for r in living if replicas.word(fleet.ledger, r) in CANNOT_RUN]
+    bad = [r for r in living if fleet.word_of(r) in CANNOT_RUN]
     return any(fleet.holds_on(other) for replica in bad for other in replica.gpus)
 
 
@@ -156,7 +156,7 @@ def final(fleet: Fleet, now: float) -> list[FinalLine]:
     ]
     lines += [_final(fleet, Subject(node=node), fleet.node_state(node), now) for node in sorted(fleet.nodes)]
     for name in sorted(fleet.replicas):
-        lines += [_final(fleet, Subject(replica=name), replicas.word(fleet.ledger, fleet.replicas[name]).value, now)]
+        lines += [_final(fleet, Subject(replica=name), fleet.word_of(fleet.replicas[name]).value, now)]
     return [*lines, FinalLine(at=now, subject=FLEET, state="fleet", counts=counts(fleet, now))]
 
 

@@ -55,11 +55,11 @@ class Gpu(msgspec.Struct):
         """Whether there is a reading young enough."""
         if self.period_s <= 0:
             return True
-        return self.sampled_at is not None and now - self.sampled_at <= self.limit_s
+        return self.sampled_at is not None and now - self.sampled_at < self.limit_s
 
     def is_awaited(self, now: float) -> bool:
         """Whether no reading came yet and none is overdue: too early to call it unknown."""
-        return self.sampled_at is None and now - self.known_at <= self.limit_s
+        return self.sampled_at is None and now - self.known_at < self.limit_s
 
     def stale_at(self) -> float:
         """When it stops being fresh (or awaited) if nothing more comes."""

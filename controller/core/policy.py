@@ -111,7 +111,7 @@ def has_fresh_evidence(fleet: Fleet, incident: IncidentLine, now: float) -> bool
     gpu = fleet.gpus.get(incident.subject.gpu or "")
     if gpu is not None and gpu.status is not None and gpu.status.error is not None:
         return True
-    return now - fleet.ledger.evidence_at(incident) <= EVIDENCE_S
+    return now - fleet.ledger.evidence_at(incident) < EVIDENCE_S
 
 
 def rule_of(incident: IncidentLine) -> str:

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import msgspec
 
 from controller.core import budget
-from controller.core.actions import draw, move, placed_anew
-from controller.core.disruption import RUNGS, WIDE, covering, disrupted, is_out, taken_along
+from controller.core.actions import WIDE, draw, move, placed_anew
+from controller.core.disruption import RUNGS, covering, disrupted, is_out, taken_along
 from controller.core.fleet import Fleet
 from controller.core.ledger import STARTED
 from controller.core.names import action_id

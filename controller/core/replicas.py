@@ -80,6 +80,12 @@ def incident_of(ledger: Ledger, replica: Replica) -> str | None:
     return None
 
 
+def is_on_bad_gpu(ledger: Ledger, replica: Replica) -> bool:
+    """Whether a member is held for a fault, even if a person has spared the replica."""
+    holds = [hold for gpu in replica.gpus for hold in ledger.standing(Subject(gpu=gpu), "policy")]
+    return any(hold.incident in ledger.open_incidents for hold in holds)
+
+
 def _was_spared(ledger: Ledger, replica: Replica, incident: str | None) -> bool:
     drains = ledger.of_subject(replica.subject, ActionKind.DRAIN)
     return any(drain.incident == incident and drain.state is ActionState.CANCELLED for drain in drains)

@@ -16,9 +16,11 @@ from vocab.states import ActionKind, ActionState
 
 
 def repaired_at(fleet: Fleet, incident: IncidentLine) -> float | None:
-    """When our last repair ended, well or unseen; None if there was none."""
+    """When our last repair ended, well or unseen, its own or one that covered it; None if there was none."""
     ended = {ActionState.DONE, ActionState.TIMED_OUT}
-    done = [a.at for a in repair.tries_of(fleet, incident) if a.state in ended and a.of in budget.REPAIRS]
+    tries = [action for action in repair.tries_of(fleet, incident) if action.of in budget.REPAIRS]
+    covers = [fleet.ledger.actions.get(action.covered_by or "") for action in tries]
+    done = [action.at for action in (*tries, *covers) if action is not None and action.state in ended]
     return max(done, default=None)
 
 

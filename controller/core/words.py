@@ -51,7 +51,7 @@ def _why_gpu(fleet: Fleet, gpu: str, to: str) -> str:
 
 
 def _of_replica(fleet: Fleet, replica: Replica, now: float) -> Iterator[StateLine]:
-    goal = replicas.word(fleet.ledger, replica)
+    goal = fleet.word_of(replica)
     why = _why_replica(fleet, replica, goal)
     for _ in range(2):  # one step, or one with a step between
         before = fleet.ledger.words.get(replica.subject)

@@ -1,0 +1,149 @@
+"""Silence is unknown, never a fault. Lost is what others say too."""
+
+from controller.core.stimuli import Reached
+from tests.controller.core.conftest import MakeWorld
+from tests.sim.node import Node
+from tests.sim.world import World
+from vocab.lines import HoldLine, StateLine
+from vocab.states import ActionKind
+
+
+def words(world: World, node: str) -> list[str]:
+    return [line.to for line in world.lines if isinstance(line, StateLine) and line.subject.node == node]
+
+
+def test_a_silent_node_is_unknown_after_fifteen_seconds_and_nothing_is_done(make_world: MakeWorld) -> None:
+    world = make_world(nodes=2)
+    before = len(world.ordered())
+    world.nodes["n1"].silent = True
+    silent_at = world.now
+    world.run(300)
+    line = next(line for line in world.lines if isinstance(line, StateLine) and line.to == "unknown")
+    assert line.subject.node == "n1"
+    assert line.at == silent_at + 15.0
+    assert len(world.ordered()) == before
+    assert not [line for line in world.lines if isinstance(line, HoldLine)]
+
+
+def test_a_node_that_reports_seldom_is_waited_for_longer(make_world: MakeWorld) -> None:
+    from controller.core.nodes import Node as Known
+
+    known = Known("slow")
+    for at in range(0, 200, 20):
+        known.report(float(at), paused=False)
+    assert known.silence_s == 60.0
+
+
+def test_one_late_report_does_not_change_what_is_usual() -> None:
+    from controller.core.nodes import Node as Known
+
+    known = Known("n")
+    for at in [0, 2, 4, 6, 8, 108, 110, 112]:
+        known.report(float(at), paused=False)
+    assert known.silence_s == 15.0
+
+
+def test_a_node_that_two_others_cannot_reach_is_lost_and_replaced_elsewhere(make_world: MakeWorld) -> None:
+    world = make_world(nodes=2)
+    lost = next(replica.node for replica in world.core.view().replicas if replica.deployment == "pair")
+    world.nodes[lost].silent = True
+    world.run(20)
+    for by in ("gateway", "controller"):
+        world.tell(Reached(of=lost, by=by, ok=False))
+    world.run(20)
+    assert words(world, lost) == ["live", "unknown", "lost"]
+    ready = [replica for replica in world.core.view().replicas if replica.state == "ready" and replica.node != lost]
+    assert sorted(replica.deployment for replica in ready) == ["chat", "chat", "pair"]
+    assert world.ordered(ActionKind.REBOOT_NODE) == []
+    assert world.placed() == []
+
+
+def test_one_observer_is_not_enough(make_world: MakeWorld) -> None:
+    world = make_world(nodes=2)
+    world.nodes["n1"].silent = True
+    world.run(20)
+    world.tell(Reached(of="n1", by="gateway", ok=False))
+    world.run(20)
+    assert words(world, "n1") == ["live", "unknown"]
+
+
+def test_a_lost_node_comes_back_held(make_world: MakeWorld) -> None:
+    world = make_world(nodes=2)
+    node = world.nodes["n1"]
+    node.silent = True
+    world.run(20)
+    for by in ("gateway", "controller"):
+        world.tell(Reached(of="n1", by=by, ok=False))
+    world.run(60)
+    node.silent = False
+    world.run(4)
+    assert [(hold.subject.node, hold.reason.split(":")[0]) for hold in world.core.view().holds] == [
+        ("n1", "returned_unexplained")
+    ]
+
+
+def test_a_gpu_without_readings_is_unknown_after_a_minute_and_not_held(world: World, node: Node) -> None:
+    node.blind.add(node.gpus[7])
+    last = world.now
+    world.run(58)
+    assert world.gpu(node.gpus[7]).state == "healthy"
+    world.run(4)
+    line = world.lines[-1]
+    assert isinstance(line, StateLine)
+    assert (line.at, line.subject.gpu, line.to) == (last + 60.0, node.gpus[7], "unknown")
+    assert not world.gpu(node.gpus[7]).placeable
+    assert world.core.view().holds == ()
+    node.blind.clear()
+    world.run(2)
+    assert world.gpu(node.gpus[7]).state == "healthy"
+
+
+def test_an_old_reading_sent_again_is_not_fresh(world: World, node: Node) -> None:
+    from controller.core.stimuli import Sampled
+
+    node.blind.add(node.gpus[7])
+    old = node._sample(node.gpus[7], world.now)
+    for _ in range(40):
+        world.run(2)
+        world.tell(Sampled(node="n1", gpus=(old,)))
+    assert world.gpu(node.gpus[7]).state == "unknown"
+
+
+def test_after_a_restart_nothing_harmful_is_done_until_the_nodes_have_spoken(make_world: MakeWorld) -> None:
+    world = make_world(nodes=2)
+    for node in world.nodes.values():
+        node.silent = node.name == "n2"
+    world.restart()
+    node = world.nodes["n1"]
+    node.hit(node.gpus[7], "xid:95", world.now)
+    world.run(28)
+    assert not world.core.view().settled
+    assert [line for line in world.lines if isinstance(line, HoldLine)] == []
+    world.run(4)
+    assert len(world.placed()) == 1, "one silent node of two is not waited for any longer"
+
+
+def test_after_a_restart_a_node_that_speaks_is_enough(make_world: MakeWorld) -> None:
+    world = make_world()
+    world.restart()
+    node = world.nodes["n1"]
+    node.hit(node.gpus[7], "xid:95", world.now)
+    world.run(2)
+    assert len(world.placed()) == 1
+
+
+def test_a_restart_starts_and_moves_nothing(make_world: MakeWorld) -> None:
+    world = make_world(nodes=2)
+    before = [line.id for line in world.ordered()]
+    for _ in range(3):
+        world.restart()
+        world.run(40)
+    assert [line.id for line in world.ordered()] == before
+
+
+def test_events_of_an_earlier_boot_are_history(world: World, node: Node) -> None:
+    node.hit(node.gpus[0], "xid:79", world.now)
+    node.reboot(world.now)
+    world.run(10)
+    assert world.placed() == []
+    assert world.opened() == []
