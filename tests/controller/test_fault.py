@@ -1,79 +1,15 @@
 """One fault through the whole controller with the real Core, seen through the interface alone."""
 
-import asyncio
 from pathlib import Path
-
-from msgspec.structs import replace
 
 from controller.config import DeploymentConfig
 from controller.mind import real_core
-from tests.controller.house import NODE, RAW, House, batch, event, facts, house
-from vocab.events import Event
+from tests.controller.house import RAW, House, event, house
+from tests.controller.node import Node, break_gpu
 from vocab.lines import ActionLine, AnyLine, HoldLine
-from vocab.messages import Batch, Desired, FenceItem, GpuStatus, ReplicaStatus, Sequenced
-from vocab.observations import Exit
-from vocab.states import ActionKind, ActionState, Level
+from vocab.states import ActionKind, ActionState
 
 DEPLOYMENTS = (DeploymentConfig(name="chat", replicas=2, model="smollm2"),)
-
-
-class Node:
-    """A small agent: it runs what it is told, at once, and reports."""
-
-    def __init__(self, home: House) -> None:
-        self.home = home
-        self.generation = 0
-        self.position = 0
-        self.replicas: tuple[ReplicaStatus, ...] = ()
-        self.facts = replace(facts(gpus=8), level=Level.REPAIR)
-
-    def report(self, *items: Event | FenceItem) -> Batch:
-        made = batch(facts=self.facts, generation=self.generation, replicas=self.replicas, gpus=self.samples())
-        plain = [batch(item).items[0].item if isinstance(item, Event) else item for item in items]
-        numbered = [Sequenced(self.position + place, item) for place, item in enumerate(plain, 1)]
-        return replace(made, items=tuple(numbered))
-
-    def samples(self) -> tuple[GpuStatus, ...]:
-        return tuple(GpuStatus(gpu=gpu.uuid, at=0.0) for gpu in self.facts.gpus)
-
-    async def send(self, *items: Event | FenceItem) -> None:
-        ack = await self.home.post("agent/batch", self.report(*items))
-        self.position = ack["position"] or self.position
-
-    async def obey(self) -> Desired:
-        """Take the desired state, and be as it says: what should run is ready, what should drain has ended."""
-        desired = await self.home.call("GET", "/api/v1/agent/desired", Desired, node=NODE, wait_s=0)
-        self.generation = desired.generation
-        self.replicas = tuple(
-            ReplicaStatus(
-                replica=spec.replica,
-                deployment=spec.deployment,
-                members=spec.members,
-                phase="ready" if spec.phase == "run" else "stopped",
-                ready=spec.phase == "run",
-                admitting=spec.phase == "run",
-                url=f"http://127.0.0.1:{7430 + place}",
-                token=spec.token,
-                exit=None if spec.phase == "run" else Exit(code=0),
-            )
-            for place, spec in enumerate(desired.replicas)
-        )
-        return desired
-
-    async def settle(self) -> Desired:
-        """Obey and report until nothing changes any more."""
-        async with asyncio.timeout(20):
-            while True:
-                before = self.generation, self.replicas
-                desired = await self.obey()
-                await self.send()
-                if (self.generation, self.replicas) == before:
-                    return desired
-
-
-def fence(seen: Event) -> FenceItem:
-    assert seen.gpu is not None
-    return FenceItem(at=0.0, node=NODE, gpu=seen.gpu, op="placed", event=seen.id, why="xid:79")
 
 
 async def explain(home: House, gpu: str) -> list[AnyLine]:
@@ -91,18 +27,6 @@ def moves(lines: list[AnyLine]) -> list[str]:
         elif line.subject.gpu is not None:
             told.append(type(line).__name__)
     return [word for word in told if word not in {"StateLine", "start_replica running", "drain running"}]
-
-
-async def break_gpu(home: House) -> tuple[Node, str]:
-    """A node that serves ``chat``, one of whose GPUs falls off the bus; settled again."""
-    node = Node(home)
-    await node.send()
-    desired = await node.settle()
-    gpu = desired.replicas[0].members[0].gpu
-    seen = event(1, gpu=int(gpu.removeprefix("GPU-"), 16))
-    await node.send(seen, fence(seen))
-    await node.settle()
-    return node, gpu
 
 
 async def test_explain_tells_the_fault_in_order_with_the_raw_line(tmp_path: Path) -> None:
