@@ -97,11 +97,14 @@ class Spool:
         Raises SpoolFull if the disk takes no more; the items are kept in memory all the same.
         """
         fresh = [_pending(self._next + offset, item) for offset, item in enumerate(items)]
-        self._next += len(fresh)
-        for waiting in fresh:
-            self._hold(waiting)
-        self.state = state if state is not None else self.state
-        self._write(Entry(tuple((waiting.position, waiting.raw) for waiting in fresh), state))
+        entry = Entry(tuple((waiting.position, waiting.raw) for waiting in fresh), state)
+        try:
+            self._write(entry)
+        finally:
+            self._next += len(fresh)
+            for waiting in fresh:
+                self._hold(waiting)
+            self.state = state if state is not None else self.state
         if self._waiting_bytes > self._limit:
             self._shrink()
         elif self.size_bytes > self._limit + MOST_BYTES:
@@ -214,6 +217,7 @@ class Spool:
         self._segments.append(beside)
 
     def _write(self, record: Record) -> None:
+        """Append a record. A new segment's head says what was before it, so what it changes is noted after."""
         data = frame(record)
         try:
             if self._segments[-1].size + len(data) > MOST_BYTES and self._segments[-1].size > 0:

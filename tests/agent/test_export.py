@@ -1,0 +1,144 @@
+from prometheus_client.parser import text_string_to_metric_families
+
+from agent.export import CRITICAL_XIDS, Export
+from agent.judge import Judge
+from agent.latest import STALE_S, Latest
+from tests.agent.made import NODE, events, fallen, inventory, sample, uuid, xid
+from vocab.metrics.agent import GPU, READINGS, SELF
+from vocab.observations import GpuProcess
+from vocab.readings import LinkReadings, Readings
+from vocab.states import Level
+
+FULL = Readings(**dict.fromkeys(Readings.__struct_fields__, 1))
+
+
+class Scrape:
+    def __init__(self):
+        self.judge, self.now = Judge(NODE), 10.0
+        self.latest = Latest(Level.OBSERVE, "1", "http://here")
+        self.export = Export(self.latest, lambda: self.now)
+        self.take(inventory(0.0))
+
+    def take(self, *observations):
+        for observation in observations:
+            items = self.judge.observe(observation, observation.at)
+            self.latest.take(observation, self.judge.scene, observation.at)
+            for event in events(items):
+                self.export.judged(event)
+
+    def tick(self, now):
+        for event in events(self.judge.tick(now)):
+            self.export.judged(event)
+
+    def series(self):
+        body, _ = self.export.exposition.render("text/plain")
+        families = text_string_to_metric_families(body.decode())
+        return {(s.name, *sorted(s.labels.items())): s.value for family in families for s in family.samples}
+
+    def value(self, name, **labels):
+        return self.series().get((name, *sorted(labels.items())))
+
+
+def full(at, index):
+    links = {str(n): LinkReadings(state=1) for n in range(18)}
+    read = sample(at, index)
+    return type(read)(
+        at=at, node=NODE, gpu=uuid(index), readings=FULL, links=links, processes=(GpuProcess(pid=1),), source="nvml"
+    )
+
+
+def test_a_reading_is_there_under_its_name_and_uuid():
+    scrape = Scrape()
+    scrape.take(sample(9.0, 3, utilization_ratio=0.97, sm_active_ratio=0.4, power_w=350.5))
+    assert scrape.value("corral_gpu_utilization_ratio", gpu=uuid(3)) == 0.97
+    assert scrape.value("corral_gpu_sm_active_ratio", gpu=uuid(3)) == 0.4
+    assert scrape.value("corral_gpu_power_watts", gpu=uuid(3)) == 350.5
+
+
+def test_a_missing_reading_has_no_series_and_is_never_zero():
+    scrape = Scrape()
+    scrape.take(sample(9.0, 3, power_w=70.0))
+    assert scrape.value("corral_gpu_utilization_ratio", gpu=uuid(3)) is None
+
+
+def test_old_readings_vanish_and_the_gpu_is_not_up():
+    scrape = Scrape()
+    scrape.take(sample(9.0, 3, power_w=70.0))
+    assert scrape.value("corral_gpu_up", gpu=uuid(3)) == 1
+    scrape.now = 9.0 + STALE_S + 0.1
+    assert scrape.value("corral_gpu_power_watts", gpu=uuid(3)) is None
+    assert scrape.value("corral_gpu_up", gpu=uuid(3)) == 0
+    assert scrape.value("corral_gpu_last_read_timestamp_seconds", gpu=uuid(3)) == 9.0
+
+
+def test_a_lost_gpu_is_not_up():
+    scrape = Scrape()
+    scrape.take(sample(8.0, 3, power_w=70.0), sample(9.0, 3, error="GPU_IS_LOST"))
+    assert scrape.value("corral_gpu_up", gpu=uuid(3)) == 0
+
+
+def test_index_name_and_address_stand_on_the_info_metric_alone():
+    scrape = Scrape()
+    scrape.take(*(full(9.0, index) for index in range(8)))
+    for name, *labels in scrape.series():
+        if name != "corral_gpu_info" and name.startswith("corral_gpu_"):
+            assert {label for label, _ in labels} <= {"gpu", "xid"}
+    info = [dict(labels) for name, *labels in scrape.series() if name == "corral_gpu_info"]
+    assert {i["index"] for i in info} == set("01234567")
+    assert {i["virtual"] for i in info} == {"false"}
+
+
+def test_at_most_75_series_a_gpu_with_every_reading_there():
+    scrape = Scrape()
+    scrape.take(*(full(9.0, index) for index in range(8)))
+    mine = [key for key in scrape.series() if ("gpu", uuid(0)) in key]
+    assert len(READINGS) < len(mine) <= 75
+
+
+def test_critical_xids_stand_at_zero_from_the_start():
+    scrape = Scrape()
+    assert "79" in CRITICAL_XIDS
+    for number in CRITICAL_XIDS:
+        assert scrape.value("corral_gpu_xid_errors_total", gpu=uuid(0), xid=number) == 0
+    assert scrape.value("corral_gpu_xids_total", gpu=uuid(0)) == 0
+
+
+def test_every_xid_counts_and_none_hides_another():
+    scrape = Scrape()
+    scrape.take(
+        xid(1.0, 62, "223b6a65 00002100", seq=1),
+        xid(1.2, 45, "pid=9, name=a, Ch 00000001", seq=2),
+        xid(2.0, 45, "pid=9, name=a, Ch 00000002", seq=3),
+    )
+    scrape.tick(20.0)
+    assert scrape.value("corral_gpu_xid_errors_total", gpu=uuid(0), xid="62") == 1
+    assert scrape.value("corral_gpu_xid_errors_total", gpu=uuid(0), xid="45") == 2
+    assert scrape.value("corral_gpu_xids_total", gpu=uuid(0)) == 3
+
+
+def test_injected_xids_are_counted_apart():
+    scrape = Scrape()
+    scrape.take(fallen(1.0, facility=1))
+    assert scrape.value("corral_gpu_xids_total", gpu=uuid(0)) == 0
+    assert scrape.value("corral_agent_injected_events_total") == 1
+
+
+def test_a_restart_invents_no_increase():
+    scrape = Scrape()
+    for n in range(5):
+        scrape.take(fallen(1.0 + n / 10, seq=n))
+    judge = Judge.restore(scrape.judge.snapshot())
+    again = Scrape()
+    again.judge, again.export = judge, Export(again.latest, lambda: 10.0, judge.open_counts())
+    again.take(inventory(2.0))
+    again.tick(20.0)
+    assert again.value("corral_gpu_xids_total", gpu=uuid(0)) == 0
+
+
+def test_nothing_is_exported_that_is_not_in_the_catalogue():
+    scrape = Scrape()
+    scrape.take(full(9.0, 0), fallen(1.0))
+    rows = {row.name for row in (*SELF, *GPU)}
+    bare = {name.removesuffix("_bucket").removesuffix("_sum").removesuffix("_count") for name, *_ in scrape.series()}
+    assert bare <= rows
+    assert {row.name for row in GPU} <= {name for name, *_ in scrape.series()}
