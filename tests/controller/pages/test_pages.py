@@ -14,11 +14,6 @@ from tests.controller.node import break_gpu
 from tests.programs import need
 from vocab.readings import Readings
 
-async_api = pytest.importorskip(
-    "playwright.async_api", reason="playwright is not installed; run: pip install playwright"
-)
-Page, expect = async_api.Page, async_api.expect
-
 FLAGS = (
     "--no-sandbox",
     "--disable-gpu",
