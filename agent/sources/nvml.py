@@ -27,14 +27,15 @@ log = logging.getLogger(__name__)
 
 LOOK_S = 1.0  # between two looks at the call table
 GIVE_UP_S = 30.0  # a child that is stuck for so long gets a second one beside it
-INVENTORY_S = 60.0
+REPEAT_S = 60.0  # the inventory is told again
 RETRY_MOST_S = 60.0
 
 
 class NvmlSource:
     """Emits GpuSample, NodeSeen, DriverEvent, DriverCall and SourceState of the source ``nvml``.
 
-    ``library`` None leaves the search to the dynamic linker. The call tables lie in ``run_dir``.
+    ``library`` None leaves the search to the dynamic linker. The call tables lie in ``run_dir``. Each GPU is read
+    every ``period_s``; GPUs that come or go are seen within ``inventory_s``; ``retry_s`` is the first back-off.
     """
 
     name = "nvml"
@@ -50,6 +51,8 @@ class NvmlSource:
         hang_after_s: float = HANG_AFTER_S,
         give_up_s: float = GIVE_UP_S,
         look_s: float = LOOK_S,
+        inventory_s: float = 10.0,
+        retry_s: float = 1.0,
         environment: dict[str, str] | None = None,
     ) -> None:
         self._node = node
@@ -60,6 +63,8 @@ class NvmlSource:
         self._hang_after_s = hang_after_s
         self._give_up_s = give_up_s
         self._look_s = look_s
+        self._inventory_s = inventory_s
+        self._retry_s = retry_s
         self._environment = environment  # added to the child's
         self._boot_id, self._boot_at = boot.boot_id(), boot.boot_at()
         self._emit: Emit = lambda _: None
@@ -92,11 +97,14 @@ class NvmlSource:
                 continue
             attempt = attempt + 1 if self._opened is opened_before else 1
             self._report_end(await child.wait())
-            await asyncio.sleep(delay_s(attempt, self._node, first_s=1.0, most_s=RETRY_MOST_S))
+            await asyncio.sleep(delay_s(attempt, self._node, first_s=self._retry_s, most_s=RETRY_MOST_S))
 
     async def _start(self, turn: int) -> NvmlProcess:
         table = self._run_dir / f"nvml-calls-{turn % 2}"  # two children at most, each with its own
-        return await NvmlProcess.start(sys.executable, table, self._library, self._period_s, self._environment)
+        arguments = ["--period-s", str(self._period_s), "--inventory-s", str(self._inventory_s)]
+        if self._library:
+            arguments += ["--library", str(self._library)]
+        return await NvmlProcess.start(sys.executable, table, arguments, self._environment)
 
     async def _stop_all(self, child: NvmlProcess) -> None:
         await child.stop()
@@ -163,7 +171,7 @@ class NvmlSource:
             self._say("degraded" if self._live and not stuck else "down", error)
         elif self._live:
             self._say("up")
-        if self._live and now - self._inventory_at >= INVENTORY_S:
+        if self._live and now - self._inventory_at >= REPEAT_S:
             self._say_inventory()
 
     def _report(self, child: NvmlProcess, changes: list[Change]) -> None:

@@ -34,7 +34,6 @@ from agent.sources.nvml_gpu import GpuReader
 from vocab.errors import SourceDown
 from vocab.observations import DriverEvent, GpuIdentity, GpuSample
 
-INVENTORY_S = 10.0
 EVENT_WAIT_S = 1.0
 RENEW_S = 30.0  # a set that leaves a GPU out is made anew after this time: the GPU may have been reset
 EVENT_TYPES: dict[int, str] = {  # bits of nvml.h -> our word; clocks and P-states change too often to be events
@@ -69,11 +68,12 @@ class Outbox:
 class Child:
     """The threads and what they share: the API, the call table, the outbox and the inventory."""
 
-    def __init__(self, api: Any, table: CallTable, outbox: Outbox, period_s: float) -> None:
+    def __init__(self, api: Any, table: CallTable, outbox: Outbox, period_s: float, inventory_s: float) -> None:
         self.api = api
         self.table = table
         self.outbox = outbox
         self.period_s = period_s
+        self.inventory_s = inventory_s
         self.call = Caller(api, table.slot(NODE_SLOT))
         self._threads: dict[str, threading.Thread] = {}
         self._known: dict[str, tuple[GpuIdentity, Any]] = {}  # UUID -> identity and handle, of GPUs that are there
@@ -91,7 +91,7 @@ class Child:
             if seen < 0:
                 threading.Thread(target=self._watch_events, name="events", daemon=True).start()
             seen = count
-            time.sleep(INVENTORY_S)
+            time.sleep(self.inventory_s)
 
     def _look(self, driver: str, library: str, count: int) -> None:
         """List the GPUs, say so if the list is new, and give each new one a thread.
@@ -224,6 +224,7 @@ def main() -> int:
     parser.add_argument("--calls", type=Path, required=True, help="the call table that the agent made")
     parser.add_argument("--library", help="path of libnvidia-ml.so.1 (default: the linker's search)")
     parser.add_argument("--period-s", type=float, default=1.0, help="seconds between two reads of a GPU")
+    parser.add_argument("--inventory-s", type=float, default=10.0, help="seconds between two counts of the GPUs")
     options = parser.parse_args()
     pipe = os.dup(1)
     os.dup2(2, 1)  # whatever the driver's library prints belongs in the log
@@ -231,7 +232,8 @@ def main() -> int:
     threading.excepthook = _end_on_defect
     threading.Thread(target=_end_with_parent, name="parent", daemon=True).start()
     try:
-        Child(_load(options.library), CallTable.open(options.calls), outbox, options.period_s).run()
+        table = CallTable.open(options.calls)
+        Child(_load(options.library), table, outbox, options.period_s, options.inventory_s).run()
     except CallFailed as failed:
         outbox.send(Failed(failed.error))
     except SourceDown as error:

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,19 +23,18 @@ class NvmlProcess:
 
     @classmethod
     async def start(
-        cls, python: str, table: Path, library: Path | None, period_s: float, environment: dict[str, str] | None = None
+        cls, python: str, table: Path, arguments: Sequence[str], environment: dict[str, str] | None = None
     ) -> "NvmlProcess":
         """Start a child on a new call table in the file ``table``."""
         table.parent.mkdir(parents=True, exist_ok=True)
         calls = CallTable.create(table, SLOTS)
-        arguments = ["--calls", str(table), "--period-s", str(period_s)]
-        if library:
-            arguments += ["--library", str(library)]
         path = os.pathsep.join(filter(None, (str(_ROOT), os.environ.get("PYTHONPATH"))))
         process = await asyncio.create_subprocess_exec(
             python,
             "-m",
             "agent.sources.nvml_child",
+            "--calls",
+            str(table),
             *arguments,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
