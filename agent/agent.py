@@ -51,7 +51,12 @@ class Agent:
         judge, fences, answered = unpack(self.spool.state, node, boot_id)
         self._after_seq = judge.position if judge.scene.boot_id == boot_id else None
         self.supervisor = Supervisor(
-            config.run_dir, clock, config.replica_base_port, node=node, cpu=self.hardware.virtual
+            config.run_dir,
+            clock,
+            config.replica_base_port,
+            node=node,
+            cpu=self.hardware.virtual,
+            program=config.replica_program,
         )
         self.supervisor.adopt()
         self.latest = Latest(config.level, program, config.address)
@@ -73,6 +78,7 @@ class Agent:
             self._client, self.loop, node, uuid4().hex[:12], self.spool, page, clock, self.export, desired_path, desired
         )
         self.loop.wake_uplink = self.uplink.wake
+        self.listens = False
 
     async def run(self, stop: asyncio.Event) -> None:
         """Work until ``stop`` is set. Raises ConfigError if the address cannot be had."""
@@ -80,7 +86,7 @@ class Agent:
         api = Api(self.loop, self.latest, self.warden, self.spool, self.uplink, config.controller, self.hardware)
         app = api.app(self.export, self._token)
         runner = await listen(app, config.listen, token=self._token, tls=_server_tls(config))
-        self.address = runner.addresses[0]
+        self.listens = True
         try:
             async with self._client:
                 await self._work(stop)
