@@ -5,7 +5,7 @@ stand at 0 from the start, so that the first increase is seen as one.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from time import perf_counter
 
@@ -33,7 +33,7 @@ class Export:
     def __init__(self, latest: Latest, now: Callable[[], float], counted: dict[str, int] | None = None) -> None:
         self.exposition = Exposition(SELF)
         self.fenced: frozenset[str] = frozenset()
-        self.held: dict[str, int] = {}
+        self.held: Mapping[str, int] = {}
         self.xids: dict[str, dict[str, int]] = {}
         self._dropped = 0
         self._counted: OrderedDict[str, int] = OrderedDict(counted or {})

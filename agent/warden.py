@@ -5,6 +5,7 @@ what came of it. It remembers the Desired in force, the PAUSE file, and which or
 """
 
 import logging
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -146,6 +147,7 @@ class Warden:
     def apply(self, desired: Desired) -> list[Item]:
         """Take a new Desired; the answers to its orders."""
         self.desired = desired
+        self._publish()
         fresh = [order for order in desired.orders if order.id not in self.answered]
         self.answered = (*self.answered, *(order.id for order in fresh))
         return [self._refuse(order) for order in fresh]
@@ -194,3 +196,4 @@ class Warden:
 
     def _publish(self) -> None:
         self._export.fenced = self.fences.gpus
+        self._export.held = Counter(hold.gpu for hold in self.desired.holds if hold.gpu) if self.desired else {}

@@ -13,6 +13,7 @@ from vocab.events import MAX_EVIDENCE, Event, Flag
 WINDOW_S = 60.0
 REVISION_S = 10.0
 _DOUBTS = frozenset({Flag.INFERRED, Flag.PARTIAL, Flag.LOOKUP_FAILED})  # one sure evidence ends them
+BURST_S = 1.0  # the lines of one exception come within milliseconds
 STORM = 600  # repeats in one fold: ten a second for a minute
 
 
@@ -46,6 +47,11 @@ class Folds(msgspec.Struct):
         if harsher or at_once or now - fold.sent >= REVISION_S:
             return _send(fold, now)
         return None
+
+    def recent(self, now: float) -> list[str]:
+        """The keys of folds that grew within the length of one burst, the latest first."""
+        fresh = [(fold.seen, key) for key, fold in self.open.items() if now - fold.seen <= BURST_S]
+        return [key for _, key in sorted(fresh, reverse=True)]
 
     def replaced(self, key: str, event: Event, now: float) -> Event | None:
         """The last revision of a fold whose place a new event takes."""

@@ -10,6 +10,7 @@ from vocab.catalogue.codes import row
 from vocab.events import Event, Flag, Recovery, Scope, Severity, event_id, rfc3339
 
 _OF_FINDING = frozenset({"pid", "process", "device"})
+_SEPARATOR = "\x1f"
 _ALWAYS_APART = ("replica", "source", "slot")  # one node has several of these, whatever the row says
 
 
@@ -32,7 +33,21 @@ def subject(finding: Finding, scene: Scene) -> str:
 def fold_key(finding: Finding, scene: Scene) -> str:
     """Equal for findings that belong into one fold. Injected ones never fold with real ones."""
     parts = (subject(finding, scene), finding.code, discriminator(finding), "injected" if finding.injected else "")
-    return "\x1f".join(parts)
+    return _SEPARATOR.join(parts)
+
+
+def is_partial(finding: Finding) -> bool:
+    """Whether the finding lacks some of what tells events of its code apart, as further lines of a burst do."""
+    return any(_value(finding, name) is None for name in row(finding.code).discriminator)
+
+
+def agrees(partial: str, whole: str) -> bool:
+    """Whether a partial finding's key says nothing else than an open fold's key, of the same process if of any."""
+    *about, known, injected = partial.split(_SEPARATOR)
+    *about_other, all_, injected_other = whole.split(_SEPARATOR)
+    said, said_there = {*known.split(",")} - {""}, {*all_.split(",")}
+    same_process = {part for part in said ^ said_there if part.startswith("pid=")} == set()
+    return (about, injected) == (about_other, injected_other) and said <= said_there and same_process
 
 
 def form(finding: Finding, scene: Scene) -> Event:

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import msgspec
 
 from agent.judge.folds import Folds
-from agent.judge.form import fold_key, form, quiet
+from agent.judge.form import agrees, fold_key, form, is_partial, quiet
 from agent.judge.links import LINKS, Memory, effects_of
 from agent.judge.standing import Board
 from agent.probes.activity import ActivityProbe
@@ -163,13 +163,20 @@ class Judge:
         if finding.at is not None and math.isnan(finding.at):
             finding = msgspec.structs.replace(finding, at=None)
         mind, scene = self._mind, self.scene
-        key, event = fold_key(finding, scene), self._explained(form(finding, scene), now)
+        key, event = self._key(finding, now), self._explained(form(finding, scene), now)
         last = mind.folds.replaced(key, event, now)
         sent = mind.folds.add(key, event, now, at_once=mind.board.opens(event))
         current = mind.folds.open[key].event
         mind.memory.remember(current, now)
         self._relink(current, now)
         return [EventItem(item) for item in (last, sent) if item is not None]
+
+    def _key(self, finding: Finding, now: float) -> str:
+        """Where the finding folds: a further line of a burst that says less goes with the line before it."""
+        key, folds = fold_key(finding, self.scene), self._mind.folds
+        if key in folds.open or not is_partial(finding):
+            return key
+        return next((known for known in folds.recent(now) if agrees(key, known)), key)
 
     def _explained(self, event: Event, now: float) -> Event:
         cause, is_quiet = self._mind.memory.explains(event, now)

@@ -263,3 +263,16 @@ def test_codes_come_in_causal_order():
     bench = Bench()
     bench.see(fallen(5.0, 2))
     assert codes(bench.see(sample(6.0, 2, error="GPU_IS_LOST"))) == ["gpu_lost"]
+
+
+def test_the_lines_of_one_exception_are_one_event_that_explains_the_stuck_context_after_it():
+    bench, unknown = Bench(), "pid='<unknown>', name=<unknown>, "
+    first = events(bench.see(
+        xid(1.0, 13, unknown + "Graphics SM Warp Exception on (GPC 7, TPC 6, SM 0): Illegal Instruction Parameter"),
+        xid(1.0, 13, unknown + "Graphics SM Global Exception on (GPC 7, TPC 6, SM 0): Multiple Warp Errors"),
+        xid(1.0, 13, unknown + "Graphics Exception: ESR 0x57b730=0xc04000b 0x57b734=0x24"),
+    ))  # fmt: skip
+    assert len(first) == 1
+    stuck = events(bench.see(xid(6.0, 109, "pid=51234, name=main, Ch 00000008, errorString CTX SWITCH TIMEOUT")))
+    assert stuck[0].cause == first[0].id
+    assert [event.count for event in events(bench.at(12.0))] == [3]
