@@ -27,6 +27,7 @@ class Housekeeping:
         self._export = export
         self._keep_s = keep_days * DAY_S
         # a grace of None: a job that a busy loop delays still runs; the library's default drops it after 1 s
+        logging.getLogger("apscheduler").setLevel(logging.WARNING)
         defaults = {"misfire_grace_time": None, "coalesce": True, "max_instances": 1}
         self._scheduler = AsyncIOScheduler(timezone="UTC", job_defaults=defaults)
         self._scheduler.add_listener(self._count, EVENT_JOB_ERROR | EVENT_JOB_MAX_INSTANCES | EVENT_JOB_MISSED)

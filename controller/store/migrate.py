@@ -14,11 +14,11 @@ SCRIPTS = Path(__file__).parent.parent / "migrations"
 
 def upgrade(database: Path) -> None:
     """Take every step that is missing. Raises ConfigError if the file cannot be used, saying why."""
+    logging.getLogger("alembic").setLevel(logging.WARNING)  # before the import, which logs too
     from alembic import command
     from alembic.config import Config
     from alembic.util.exc import CommandError
 
-    logging.getLogger("alembic").setLevel(logging.WARNING)
     engine = create_engine(f"sqlite:///{database}")
     event.listen(engine, "connect", _own_transactions)
     event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
