@@ -102,6 +102,7 @@ def _replica(fleet: Fleet, replica: Replica) -> ReplicaView:
         waiting=status.waiting if status else 0,
         open_requests=status.open_requests if status else 0,
         attempt=status.attempt if status else 1,
+        pid=status.pid if status else None,
     )
 
 

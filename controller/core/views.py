@@ -63,6 +63,7 @@ class ReplicaView(msgspec.Struct, frozen=True, kw_only=True):
     waiting: int = 0
     open_requests: int = 0
     attempt: int = 1
+    pid: int | None = None
 
 
 class DeploymentView(msgspec.Struct, frozen=True, kw_only=True):
