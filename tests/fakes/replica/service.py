@@ -1,15 +1,17 @@
 """The fake replica's server: admission, streams, drain, beats."""
 
-import argparse
 import asyncio
 import os
 import time
+from collections.abc import Callable
 
 import msgspec
 from aiohttp import web
-from misbehaviour import Misbehaviour  # type: ignore[import-not-found]  # found beside this file
 
+from tests.fakes.replica.misbehaviour import Misbehaviour
+from tests.fakes.replica.options import Options
 from vocab.beat import SIZE, Beat, pack
+from vocab.errors import InputError
 from vocab.metrics import ENGINE
 from wire.exposition import Exposition
 from wire.server import decode, reply
@@ -36,10 +38,11 @@ class DrainOrder(msgspec.Struct):
 
 
 class Service:
-    """One fake replica."""
+    """One fake replica; ``die`` ends it as a crash does."""
 
-    def __init__(self, options: argparse.Namespace) -> None:
+    def __init__(self, options: Options, die: Callable[[int], object] = os._exit) -> None:
         self.options = options
+        self.die = die
         self.odd = Misbehaviour()
         self.rate = options.rate
         self.loaded_at = time.monotonic() + options.load_s
@@ -57,11 +60,12 @@ class Service:
         await self.runner.setup()
         await self.listen()
         beats = asyncio.create_task(self.beats())
-        await self.over.wait()
-        beats.cancel()
-        cut = self.open > 0
-        await self.runner.cleanup()
-        return CUT_OFF if cut else 0
+        try:
+            await self.over.wait()
+            return CUT_OFF if self.open else 0
+        finally:
+            beats.cancel()
+            await self.runner.cleanup()
 
     async def listen(self) -> None:
         assert self.runner is not None
@@ -179,7 +183,7 @@ class Service:
         self.rate = self.odd.rate or self.rate
         if self.odd.refuse_s is not None:
             self.closing = asyncio.create_task(self.refuse(self.odd.refuse_s))
-        return reply({"pid": os.getpid()})
+        return reply({"pid": os.getpid(), "open": self.open})
 
     async def refuse(self, seconds: float) -> None:
         assert self.site is not None
@@ -191,7 +195,10 @@ class Service:
 
     async def complete(self, request: web.Request) -> web.StreamResponse:
         await self.thaw()
-        ask = decode(await request.read(), Ask)
+        try:
+            ask = decode(await request.read(), Ask)
+        except InputError as error:
+            return reply({"error": {"message": str(error), "type": "invalid_request_error", "code": None}}, 400)
         panic = request.headers.get("x-corral-panic") == "1" and self.closed == "fenced"
         if self.reason() and not panic:
             return self.unavailable(self.reason())
@@ -202,8 +209,8 @@ class Service:
             self.failed += 1
             return reply({"error": {"message": "it broke", "type": "server_error", "code": "internal"}}, 500)
         if odd.fail == "exit":
-            os._exit(1)
-        if odd.fail == "reset":
+            self.die(1)
+        if odd.fail in {"exit", "reset"}:
             return self.drop(request)
         self.open += 1
         try:
@@ -234,8 +241,8 @@ class Service:
 
     def fails_now(self, odd: Misbehaviour, sent: int) -> bool:
         if odd.fail == "exit_midway" and sent == odd.after:
-            os._exit(1)
-        return odd.fail == "die" and sent == odd.after
+            self.die(1)
+        return odd.fail in {"die", "exit_midway"} and sent == odd.after
 
     async def stream(self, request: web.Request, ask: Ask, odd: Misbehaviour) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-cache"})
