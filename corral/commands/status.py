@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 import msgspec
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -31,23 +32,24 @@ def _figure(value: float | None, unit: str, scale: float = 1.0) -> str:
 
 def _gpus(node: dict[str, Any]) -> Table:
     virtual = "  [black on yellow] VIRTUAL [/]" if node["virtual"] else ""
-    title = f"{node['node']}{virtual}  {node['state']}, level {node['level']}"
-    table = Table(title=title, title_justify="left", header_style="bold")
-    for column in ("GPU", "UUID", "state", "util", "SM act", "temp", "power", "memory", "replica", "holds"):
-        table.add_column(column, justify="right" if column in {"util", "SM act", "temp", "power", "memory"} else "left")
+    title = f"[bold]{node['node']}[/]{virtual}  {node['state']}, level {node['level']}"
+    table = Table(title=title, title_justify="left", title_style="", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    for column in ("GPU", "UUID", "state", "replica"):
+        table.add_column(column, no_wrap=True)
+    for column in ("util", "SM act", "temp", "power", "memory"):
+        table.add_column(column, justify="right", no_wrap=True)
     for gpu in node["gpus"]:
         readings = gpu.get("readings") or {}
         table.add_row(
             str(gpu["index"]),
-            gpu["uuid"][:12],
+            gpu["uuid"].removeprefix("GPU-")[:8],
             f"[{COLOURS.get(gpu['state'], 'white')}]{gpu['state']}[/]",
+            gpu.get("replica") or "",
             _share(readings.get("utilization_ratio")),
             _share(readings.get("sm_active_ratio")),
             _figure(readings.get("temperature_c"), "°C"),
             _figure(readings.get("power_w"), "W"),
             _figure(readings.get("memory_used_bytes"), "GiB", 2**30),
-            gpu.get("replica") or "",
-            ", ".join(hold["reason"] for hold in gpu["holds"]),
         )
     return table
 
@@ -61,7 +63,7 @@ def command(url: str, as_json: bool) -> int:
     if as_json:
         click.echo(msgspec.json.encode(fleet))
     else:
-        show(fleet, Console())
+        show(fleet, Console(highlight=False))
     states = {gpu["state"] for node in fleet["nodes"] for gpu in node["gpus"]}
     return 0 if states <= {"healthy", "degraded"} and fleet["nodes"] else 1
 
@@ -72,6 +74,11 @@ def show(fleet: dict[str, Any], console: Console) -> None:
         console.print("[black on red] PAUSED [/] nothing harmful is done until `corral resume`")
     for node in fleet["nodes"]:
         console.print(_gpus(node))
+        for gpu in node["gpus"]:
+            for hold in gpu["holds"]:
+                console.print(
+                    f"[magenta]hold[/] {hold['id']} on GPU {gpu['index']} by {hold['owner']}: {hold['reason']}"
+                )
     if not fleet["nodes"]:
         console.print("No node has reported yet.")
     for deployment in fleet["deployments"]:

@@ -40,7 +40,7 @@ def command(state: Path | None, virtual: str | None, level: str | None, model: s
         level=Level(level) if level else Level.REPAIR if board else Level.OBSERVE,
         model=model,
     )
-    return asyncio.run(_up(plan, Console(highlight=False)))
+    return asyncio.run(_up(plan, Console(highlight=False, soft_wrap=True)))
 
 
 async def _up(plan: Plan, console: Console) -> int:

@@ -64,6 +64,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
                 "listen": self.address(0),
                 "state_dir": str(self.state / "controller"),
                 "log_json": self.log_json,
+                "gateways": [self.address(20)],
                 "deployments": [
                     self._deployment("chat", replicas=2, gpus=1),
                     self._deployment("pair", replicas=1, gpus=2),
