@@ -5,6 +5,7 @@ single tokens that is a view and exact; SDPA's own ``enable_gqa`` takes a slow p
 bfloat16). The masks are made once a step as floats, since SDPA would convert a boolean one in every layer.
 """
 
+import numpy as np
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
@@ -48,14 +49,13 @@ class CpuBackend:
 
     block = BLOCK
 
-    def __init__(self, *, layers: int, blocks: int, heads: int, kv_heads: int, head_dim: int,
-                 dtype: torch.dtype = torch.float32) -> None:  # fmt: skip
+    def __init__(self, *, layers: int, blocks: int, heads: int, kv_heads: int, head_dim: int) -> None:
         self._kv_heads = kv_heads
         self._dim = head_dim
         self._fold = heads // kv_heads
-        # Zeros, not empty: masked places are multiplied by 0, and 0 times a stray NaN would spread. Untouched
-        # pages cost no memory.
-        self._cache = torch.zeros(layers, 2, blocks, BLOCK * kv_heads * head_dim, dtype=dtype)
+        # Zeros, not empty: masked places are multiplied by 0, and 0 times a stray NaN would spread. Of numpy, not
+        # torch: its zeros are pages that cost no memory until they are written.
+        self._cache = torch.from_numpy(np.zeros((layers, 2, blocks, BLOCK * kv_heads * head_dim), np.float32))
         self._slots = torch.empty(0, dtype=torch.int64)
         self._groups: list[_Group] = []
 

