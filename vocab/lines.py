@@ -73,11 +73,13 @@ class IncidentLine(Line, frozen=True, kw_only=True, tag="incident"):
 
 
 class StateLine(Line, frozen=True, kw_only=True, tag="state"):
-    """A GPU, replica or node changed its state."""
+    """A GPU, replica or node changed its state. The first line of a replica that was found says where it runs."""
 
     from_: str | None = msgspec.field(default=None, name="from")
     to: str
     why: str
+    deployment: str | None = None
+    target: "Target | None" = None
 
 
 class HoldLine(Line, frozen=True, kw_only=True, tag="hold"):

@@ -17,7 +17,7 @@ from vocab.catalogue.row import CodeRow
 from vocab.events import Recovery, Severity
 from vocab.lines import ActionLine, AnyLine, ConditionLine, HoldLine, StateLine, Subject
 from vocab.messages import GpuStatus, NodeFacts, ReplicaStatus
-from vocab.states import ActionKind, Health, Level, NodeState, ReplicaState
+from vocab.states import Health, Level, NodeState, ReplicaState
 
 LOST_CODES = frozenset({"xid:79", "gpu_lost", "gpu_missing"})  # gone from the bus or from its driver
 MISSING_AT_START = 0.1  # of the nodes that were live, this part may stay silent (one node always)
@@ -45,7 +45,7 @@ class Fleet:
     def fold(self, line: AnyLine) -> None:
         """Take a decision in."""
         self.ledger.fold(line)
-        if isinstance(line, ActionLine):
+        if isinstance(line, ActionLine | StateLine):
             self._place(line)
         if not isinstance(line, StateLine):
             self.touch(line.subject)
@@ -83,25 +83,22 @@ class Fleet:
             self.touch(Subject(gpu=uuid))
         return bool(moved)
 
-    def list_replicas(self, node: str, statuses: tuple[ReplicaStatus, ...], now: float) -> bool:
-        """A node's whole list; True if it tells anything new. One that we did not start is adopted."""
-        first = self.node(node).replicas_at is None
-        self.node(node).replicas_at = now
+    def list_replicas(self, node: str, statuses: tuple[ReplicaStatus, ...], now: float, *, whole: bool) -> bool:
+        """A node's list; True if it tells anything new. A replica that we did not start is adopted."""
+        first = whole and self.node(node).replicas_at is None
         news = sum(self._take_status(node, status) for status in statuses)
-        news += self._miss({status.replica for status in statuses}, node)
+        if whole:
+            self.node(node).replicas_at = now
+            news += self._miss({status.replica for status in statuses}, node)
         ending = any(r.node == node and self.life(r) in {Life.DRAIN, Life.STOP} for r in self.replicas.values())
         return first or news > 0 or ending
 
     def _miss(self, listed: set[str], node: str) -> int:
-        """Replicas that the node no longer lists; an adopted one that we did nothing to was never ours."""
-        missing = [replica for replica in self.replicas.values() if replica.node == node and replica.id not in listed]
-        gone = [replica for replica in missing if replica.status is not None]
+        """Replicas that the node no longer lists."""
+        gone = [r for r in self.replicas.values() if r.node == node and r.id not in listed and r.status is not None]
         for replica in gone:
             replica.status = None
             self.touch(replica.subject)
-        for replica in missing:
-            if replica.start is None and not self.ledger.actions_of.get(replica.subject):
-                self._forget(replica)
         return len(gone)
 
     def _take_status(self, node: str, status: ReplicaStatus) -> bool:
@@ -118,27 +115,21 @@ class Fleet:
         self.touch(replica.subject)
         return True
 
-    def _place(self, line: ActionLine) -> None:
-        replica = line.subject.replica
-        if line.of is not ActionKind.START_REPLICA or line.target is None or replica is None:
+    def _place(self, line: ActionLine | StateLine) -> None:
+        """A replica was started, or found: from here on it is known."""
+        replica, target = line.subject.replica, line.target
+        if replica is None or target is None:
             return
-        known = self.replicas.get(replica)
-        if known is None:
-            placed = Replica(replica, line.deployment or "", line.target.node, line.target.gpus, start=line.id)
-            self._register(placed)
-        else:
-            known.start = line.id
+        if replica not in self.replicas:
+            self._register(Replica(replica, line.deployment or "", target.node, target.gpus))
+        if isinstance(line, ActionLine):
+            self.replicas[replica].start = line.id
 
     def _register(self, replica: Replica) -> None:
         self.replicas[replica.id] = replica
         for gpu in replica.gpus:
             self.replicas_on[gpu][replica.id] = None
         self.touch(replica.subject)
-
-    def _forget(self, replica: Replica) -> None:
-        del self.replicas[replica.id]
-        for gpu in replica.gpus:
-            self.replicas_on[gpu].pop(replica.id, None)
 
     def touch(self, subject: Subject) -> None:
         """Its word, and that of what shares its GPUs, may have changed."""

@@ -67,7 +67,8 @@ def _sampled(fleet: Fleet, stimulus: Sampled, now: float) -> Lines:
 
 
 def _replicas(fleet: Fleet, stimulus: Replicas, now: float) -> Lines:
-    fleet.stirred = fleet.list_replicas(stimulus.node, stimulus.statuses, now) or fleet.stirred
+    news = fleet.list_replicas(stimulus.node, stimulus.statuses, now, whole=stimulus.whole)
+    fleet.stirred = fleet.stirred or news
     return iter(())
 
 

@@ -22,6 +22,7 @@ def is_placeable(fleet: Fleet, gpu: Gpu, now: float) -> bool:
     uuid = gpu.identity.uuid
     return (
         gpu.is_fresh(now)
+        and fleet.node(gpu.node).was_heard
         and fleet.node_state(gpu.node) == NodeState.LIVE
         and not fleet.holds_on(uuid)
         and fleet.health(uuid) not in {Health.FAILED, Health.LOST}

@@ -151,12 +151,16 @@ def _decide(
     working = [other for other in others if not is_out(fleet, other)]
     if working:
         replicas = sum(subject.replica is not None for subject in disrupted(fleet, others))
-        why = f"a person must approve it: it also takes {len(others)} other GPUs and {replicas} replicas"
-        return Decision(ActionState.WAITING, why)
+        also = f"{_many(len(others), 'other GPU')} and {_many(replicas, 'replica')}"
+        return Decision(ActionState.WAITING, f"a person must approve it: it also takes {also}")
     broken = budget.repairs(fleet)
     if broken is not None:
         return Decision(ActionState.WAITING, "another repair is under way", budget=broken)
     return Decision(ActionState.ORDERED, f"{incident.code}: the GPU is held and empty")
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def say_what_would(fleet: Fleet, incident: IncidentLine, now: float) -> Iterator[AnyLine]:

@@ -20,6 +20,7 @@ from vocab.states import ActionKind, ActionState
 
 ASKED = "operator/drain"
 SURPLUS = "deployment/surplus"
+GONE = "replica/gone"
 
 
 def empty(fleet: Fleet, incident: IncidentLine, now: float) -> Iterator[ActionLine]:
@@ -152,11 +153,23 @@ def _late(fleet: Fleet, replica: Replica) -> ActionLine | None:
 def bury(fleet: Fleet, now: float) -> Iterator[ActionLine]:
     """Take away what has died and what its agent no longer restarts: there is nothing left to harm."""
     for replica in list(fleet.replicas.values()):
-        if replica.is_dead and fleet.life(replica) is Life.RUN and fleet.knows(replica.node, now):
-            incident = incident_of(fleet.ledger, replica)
-            exit_ = replica.status.exit if replica.status else None
-            why = f"it has ended and is not restarted: {(exit_.reason or exit_.text) if exit_ else 'no exit seen'}"
+        if fleet.life(replica) is not Life.RUN or not fleet.knows(replica.node, now):
+            continue
+        incident = incident_of(fleet.ledger, replica)
+        if replica.is_dead:
+            why = f"it has ended and is not restarted: {_how_it_ended(replica)}"
             yield _stop(fleet, replica, now, incident, budget.GAVE_UP, ActionState.DONE, why)
+        elif replica.start is None and replica.status is None and fleet.node(replica.node).replicas_at is not None:
+            yield _stop(
+                fleet, replica, now, incident, GONE, ActionState.DONE, "found once, its node no longer lists it"
+            )
+
+
+def _how_it_ended(replica: Replica) -> str:
+    exit_ = replica.status.exit if replica.status else None
+    if exit_ is None:
+        return "no exit was seen"
+    return exit_.reason or exit_.text or f"exit code {exit_.code}"
 
 
 def _stop(

@@ -69,10 +69,14 @@ class Sampled(Stimulus, frozen=True, kw_only=True, tag="sampled"):
 
 
 class Replicas(Stimulus, frozen=True, kw_only=True, tag="replicas"):
-    """All replicas of a node as its agent sees them. One that the core does not know is adopted."""
+    """All replicas of a node as its agent sees them. One that the core does not know is adopted.
+
+    ``whole`` false: only some of them, the others are as before (a recording shows one at a time).
+    """
 
     node: str
     statuses: tuple[ReplicaStatus, ...]
+    whole: bool = True
 
 
 class Arrived(Stimulus, frozen=True, kw_only=True, tag="arrived"):

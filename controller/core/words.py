@@ -5,11 +5,13 @@ The words are derived, never decided: a line follows from conditions, holds, act
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from controller.core import replicas
 from controller.core.fleet import Fleet
 from controller.core.replicas import Replica
 from controller.core.workflow import phase_of
-from vocab.lines import StateLine, Subject
+from vocab.lines import StateLine, Subject, Target
 from vocab.states import ActionKind, Health, ReplicaState, shown
 
 
@@ -58,7 +60,10 @@ def _of_replica(fleet: Fleet, replica: Replica, now: float) -> Iterator[StateLin
         to = replicas.reachable(before, goal)
         if to is None or to == before:
             return
-        yield StateLine(at=now, subject=replica.subject, from_=before, to=to, why=why)
+        line = StateLine(at=now, subject=replica.subject, from_=before, to=to, why=why)
+        if before is None and replica.start is None:
+            line = replace(line, deployment=replica.deployment, target=Target(node=replica.node, gpus=replica.gpus))
+        yield line
 
 
 def _why_replica(fleet: Fleet, replica: Replica, to: ReplicaState) -> str:
