@@ -10,6 +10,7 @@ from pathlib import Path
 from agent import config as configuration
 from agent.agent import Agent
 from agent.config import AgentConfig
+from agent.privileges import keep_to_ourselves
 from vocab.clock import SystemClock
 from vocab.errors import CorralError
 from wire import logs
@@ -25,6 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         config = configuration.read(chosen.config)
         logs.set_up(json=config.log_json)
+        keep_to_ourselves()
         asyncio.run(_run(config))
     except CorralError as error:
         sys.stderr.write(f"{PROGRAM}: {error}\n")
