@@ -17,7 +17,7 @@ from agent.export import Export
 from agent.hardware import hardware
 from agent.latest import Latest
 from agent.loop import Loop
-from agent.memory import unpack
+from agent.memory import pack, unpack
 from agent.page import Page
 from agent.replicas.supervisor import Supervisor
 from agent.scribe import Scribe
@@ -68,7 +68,10 @@ class Agent:
             node=node, level=config.level, pause_file=config.pause_file, clock=clock, fences=fences, answered=answered,
             replicas=self.supervisor, latest=self.latest, export=self.export, desired=desired,
         )  # fmt: skip
-        page, self.scribe = Page(), Scribe(self.spool, self.export.failed)
+        page = Page()
+        self.scribe = Scribe(
+            self.spool, lambda: pack(judge, fences, self.warden.answered), self._wake, self.export.failed
+        )
         self.loop = Loop(
             node=node, boot_id=boot_id, clock=clock, steady=steady, judge=judge, warden=self.warden,
             scribe=self.scribe, replicas=self.supervisor, latest=self.latest, page=page, export=self.export,
@@ -77,8 +80,11 @@ class Agent:
         self.uplink = Uplink(
             self._client, self.loop, node, uuid4().hex[:12], self.spool, page, clock, self.export, desired_path, desired
         )
-        self.loop.wake_uplink = self.uplink.wake
+        self.loop.wake_uplink = self._wake
         self.listens = False
+
+    def _wake(self) -> None:
+        self.uplink.wake()
 
     async def run(self, stop: asyncio.Event) -> None:
         """Work until ``stop`` is set. Raises ConfigError if the address cannot be had."""
@@ -91,7 +97,7 @@ class Agent:
             async with self._client:
                 await self._work(stop)
         finally:
-            await self.scribe.close(self.loop.memory())
+            await self.scribe.close()
             await runner.cleanup()
 
     async def _work(self, stop: asyncio.Event) -> None:

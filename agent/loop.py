@@ -16,7 +16,6 @@ from agent.export import Export
 from agent.fence import Step
 from agent.judge import Judge
 from agent.latest import Latest
-from agent.memory import pack
 from agent.page import Page
 from agent.scribe import Scribe
 from agent.steady import Steady
@@ -161,12 +160,8 @@ class Loop:
         return [] if gpu is None else self._warden.fences.sampled(gpu, observation, self._warden.bounds, now)
 
     def _record(self, items: Sequence[Item], now: float) -> None:
-        self._scribe.record(items, self.memory())
+        self._scribe.add(items)
         self._saved_at, self._saved_position = now, self._judge.position
-
-    def memory(self) -> bytes:
-        """All that must survive this process."""
-        return pack(self._judge, self._warden.fences, self._warden.answered)
 
     def _tell(self, items: Sequence[Item]) -> None:
         for item in items:
@@ -174,7 +169,6 @@ class Loop:
                 self._latest.judged(item.event)
                 self._export.judged(item.event)
                 _log(item.event)
-        self.wake_uplink()
 
     def _show(self, observation: AnyObservation, now: float) -> None:
         self._latest.take(observation, self._judge.scene, now)

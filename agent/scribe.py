@@ -1,7 +1,6 @@
 """Writes down: items and memory as one record of the spool, on disk in time. Critical ones at once."""
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Callable, Sequence
 
@@ -16,35 +15,51 @@ GROUP_S = 0.1  # how long items that are not critical may wait for a common fsyn
 
 
 class Scribe:
-    """Appends to the spool and syncs it in a thread, so that a slow disk does not stop the loop."""
+    """Gathers what one turn of the event loop judged into one record with the memory after it.
 
-    def __init__(self, spool: Spool, failed: Callable[[str], None]) -> None:
+    Critical items are written when the turn ends and synced at once, others within 100 ms. The sync runs in
+    a thread, so that a slow disk does not stop the loop. ``wrote`` is called when items can be sent.
+    """
+
+    def __init__(
+        self, spool: Spool, memory: Callable[[], bytes], wrote: Callable[[], None], failed: Callable[[str], None]
+    ) -> None:
         self._spool = spool
+        self._memory = memory
+        self._wrote = wrote
         self._failed = failed
+        self._items: list[Item] = []
         self._timer: asyncio.TimerHandle | None = None
-        self._soon = GROUP_S
+        self._urgent = False
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def record(self, items: Sequence[Item], state: bytes) -> None:
-        """Add one record. A disk that takes no more is said and counted; the items are sent all the same."""
+    def add(self, items: Sequence[Item]) -> None:
+        """Write these soon; with none, the memory alone."""
+        self._items += items
+        urgent = any(is_critical(item) for item in items)
+        if self._timer is not None and (self._urgent or not urgent):
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._urgent = urgent
+        self._timer = asyncio.get_running_loop().call_later(0.0 if urgent else GROUP_S, self.write)
+
+    def write(self) -> None:
+        """Write now what was added. A disk that takes no more is said and counted; items are sent all the same."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        items, self._items, self._urgent = self._items, [], False
         try:
-            self._spool.append(items, state)
+            self._spool.append(items, self._memory())
         except SpoolFull as error:
             self._failed("spool")
             log.error("%s", error)
         if items:
-            self._sync_within(0.0 if any(is_critical(item) for item in items) else GROUP_S)
-
-    def _sync_within(self, delay_s: float) -> None:
-        if self._timer is not None and self._soon <= delay_s:
-            return
-        if self._timer is not None:
-            self._timer.cancel()
-        self._soon = delay_s
-        self._timer = asyncio.get_running_loop().call_later(delay_s, self._sync)
+            self._sync()
+            self._wrote()
 
     def _sync(self) -> None:
-        self._timer = None
         task = asyncio.ensure_future(self._flush())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -56,13 +71,10 @@ class Scribe:
             self._failed("spool")
             log.error("spool: cannot sync", extra={"error": str(error)})
 
-    async def close(self, state: bytes) -> None:
-        """Write the last state, put all on disk and let go of it."""
-        if self._timer is not None:
-            self._timer.cancel()
+    async def close(self) -> None:
+        """Write the last of it, put all on disk and let go."""
+        self.write()
         await asyncio.gather(*self._tasks)
-        with contextlib.suppress(SpoolFull):
-            self._spool.append([], state)
         self._spool.close()
 
 

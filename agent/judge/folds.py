@@ -8,12 +8,15 @@ from collections.abc import Callable
 
 import msgspec
 
-from vocab.events import MAX_EVIDENCE, Event, Flag
+from vocab.events import Event, Flag
 
+SEPARATOR = "\x1f"  # of the parts of a key: subject, code, discriminator, injected
 WINDOW_S = 60.0
 REVISION_S = 10.0
 _DOUBTS = frozenset({Flag.INFERRED, Flag.PARTIAL, Flag.LOOKUP_FAILED})  # one sure evidence ends them
 BURST_S = 1.0  # the lines of one exception come within milliseconds
+MOST_EVIDENCE = 6  # the first of a fold; later ones say the same, and a storm must stay small
+MOST_APART = 32  # open folds of one code on one subject; what comes beyond them folds into the last
 STORM = 600  # repeats in one fold: ten a second for a minute
 
 
@@ -47,6 +50,13 @@ class Folds(msgspec.Struct):
         if harsher or at_once or now - fold.sent >= REVISION_S:
             return _send(fold, now)
         return None
+
+    def crowded(self, key: str) -> str | None:
+        """Where a new key goes when too many of its subject and code are open: the last of them, or None."""
+        subject, code, _, injected = key.split(SEPARATOR)
+        start = f"{subject}{SEPARATOR}{code}{SEPARATOR}"
+        alike = [known for known in self.open if known.startswith(start) and known.endswith(SEPARATOR + injected)]
+        return alike[-1] if len(alike) >= MOST_APART else None
 
     def recent(self, now: float) -> list[str]:
         """The keys of folds that grew within the length of one burst, the latest first."""
@@ -121,5 +131,5 @@ def _merge(old: Event, new: Event) -> Event:
         fields=new.fields | old.fields,
         cause=old.cause or new.cause,
         flags=tuple(sorted(flags)),
-        evidence=(*old.evidence, *new.evidence)[:MAX_EVIDENCE],
+        evidence=(*old.evidence, *new.evidence)[:MOST_EVIDENCE],
     )

@@ -4,13 +4,13 @@ from typing import Any
 
 import msgspec
 
+from agent.judge.folds import SEPARATOR
 from agent.probes.probe import Finding
 from agent.probes.scene import Scene
 from vocab.catalogue.codes import row
 from vocab.events import Event, Flag, Recovery, Scope, Severity, event_id, rfc3339
 
 _OF_FINDING = frozenset({"pid", "process", "device"})
-_SEPARATOR = "\x1f"
 _ALWAYS_APART = ("replica", "source", "slot")  # one node has several of these, whatever the row says
 
 
@@ -33,7 +33,7 @@ def subject(finding: Finding, scene: Scene) -> str:
 def fold_key(finding: Finding, scene: Scene) -> str:
     """Equal for findings that belong into one fold. Injected ones never fold with real ones."""
     parts = (subject(finding, scene), finding.code, discriminator(finding), "injected" if finding.injected else "")
-    return _SEPARATOR.join(parts)
+    return SEPARATOR.join(parts)
 
 
 def is_partial(finding: Finding) -> bool:
@@ -43,8 +43,8 @@ def is_partial(finding: Finding) -> bool:
 
 def agrees(partial: str, whole: str) -> bool:
     """Whether a partial finding's key says nothing else than an open fold's key, of the same process if of any."""
-    *about, known, injected = partial.split(_SEPARATOR)
-    *about_other, all_, injected_other = whole.split(_SEPARATOR)
+    *about, known, injected = partial.split(SEPARATOR)
+    *about_other, all_, injected_other = whole.split(SEPARATOR)
     said, said_there = {*known.split(",")} - {""}, {*all_.split(",")}
     same_process = {part for part in said ^ said_there if part.startswith("pid=")} == set()
     return (about, injected) == (about_other, injected_other) and said <= said_there and same_process

@@ -16,7 +16,7 @@ import msgspec
 
 from agent.judge.folds import Folds
 from agent.judge.form import agrees, fold_key, form, is_partial, quiet
-from agent.judge.links import LINKS, Memory, effects_of
+from agent.judge.links import BY_EFFECT, Memory, effects_of
 from agent.judge.standing import Board
 from agent.probes.activity import ActivityProbe
 from agent.probes.ecc import EccProbe
@@ -31,7 +31,7 @@ from agent.probes.source import SourceProbe
 from agent.probes.tape import Tape
 from agent.probes.thermal import ThermalProbe
 from vocab.errors import InputError
-from vocab.events import Event
+from vocab.events import Event, Flag
 from vocab.messages import ClearedItem, EventItem
 from vocab.observations import AnyObservation, NodeSeen
 
@@ -163,7 +163,10 @@ class Judge:
         if finding.at is not None and math.isnan(finding.at):
             finding = msgspec.structs.replace(finding, at=None)
         mind, scene = self._mind, self.scene
-        key, event = self._key(finding, now), self._explained(form(finding, scene), now)
+        key, flags = self._key(finding, now)
+        if flags:
+            finding = msgspec.structs.replace(finding, flags=(*finding.flags, *flags))
+        event = self._explained(form(finding, scene), now)
         last = mind.folds.replaced(key, event, now)
         sent = mind.folds.add(key, event, now, at_once=mind.board.opens(event))
         current = mind.folds.open[key].event
@@ -171,18 +174,23 @@ class Judge:
         self._relink(current, now)
         return [EventItem(item) for item in (last, sent) if item is not None]
 
-    def _key(self, finding: Finding, now: float) -> str:
-        """Where the finding folds: a further line of a burst that says less goes with the line before it."""
+    def _key(self, finding: Finding, now: float) -> tuple[str, tuple[Flag, ...]]:
+        """Where the finding folds. A line of a burst that says less goes with the line before it; so does a storm."""
         key, folds = fold_key(finding, self.scene), self._mind.folds
-        if key in folds.open or not is_partial(finding):
-            return key
-        return next((known for known in folds.recent(now) if agrees(key, known)), key)
+        if key in folds.open:
+            return key, ()
+        if is_partial(finding):
+            whole = next((known for known in folds.recent(now) if agrees(key, known)), None)
+            if whole is not None:
+                return whole, ()
+        crowd = folds.crowded(key)
+        return (key, ()) if crowd is None else (crowd, (Flag.STORM,))
 
     def _explained(self, event: Event, now: float) -> Event:
         cause, is_quiet = self._mind.memory.explains(event, now)
         if cause is None:
-            for link in LINKS:
-                if link.effect == event.code and link.standing and link.causes and not event.injected:
+            for link in BY_EFFECT.get(event.code, ()):
+                if link.standing and link.causes and not event.injected:
                     cause = cause or self._mind.board.cause(event.gpu, link.causes)
         event = quiet(event) if is_quiet else event
         return msgspec.structs.replace(event, cause=cause) if cause else event

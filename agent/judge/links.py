@@ -3,6 +3,8 @@
 A secondary event points to its cause and, where the table says *quiet*, is only information then.
 """
 
+from functools import lru_cache
+
 import msgspec
 
 from vocab.events import Event, Severity
@@ -39,6 +41,9 @@ LINKS: tuple[Link, ...] = (
     Link("remap_pending", frozenset({"xid:63", "xid:48"}), 60.0),
     Link("remap_failed", frozenset({"xid:64", "xid:48"}), 60.0),
 )
+BY_EFFECT = {
+    effect: tuple(link for link in LINKS if link.effect == effect) for effect in {link.effect for link in LINKS}
+}
 REPLICA_EFFECTS = frozenset({"replica_died", "replica_stalled"})
 REPLICA_WITHIN_S = 60.0  # a killed engine exits within seconds; one that waits for a dead GPU is stalled after tens
 
@@ -55,16 +60,19 @@ class Known(msgspec.Struct, frozen=True):
 
 
 class Memory(msgspec.Struct):
-    """The events of the last two minutes, newest last."""
+    """The latest event of each code on each GPU, of the last two minutes, newest last: few, whatever storms."""
 
-    known: list[Known] = []
+    known: dict[str, Known] = {}
 
     def remember(self, event: Event, now: float) -> None:
         """Keep what can explain a later event."""
         if event.injected:
             return
-        self.known = [k for k in self.known if now - k.seen <= MEMORY_S and k.id != event.id][-MOST_REMEMBERED:]
-        self.known.append(Known(event.id, event.code, event.gpu, event.pid, event.severity, now))
+        key = f"{event.gpu or event.pci} {event.code}"
+        self.known.pop(key, None)
+        self.known[key] = Known(event.id, event.code, event.gpu, event.pid, event.severity, now)
+        while len(self.known) > MOST_REMEMBERED or now - next(iter(self.known.values())).seen > MEMORY_S:
+            del self.known[next(iter(self.known))]
 
     def explains(self, event: Event, now: float) -> tuple[str | None, bool]:
         """The id of the event's cause (None: none is known), and whether that makes it mere information."""
@@ -72,8 +80,8 @@ class Memory(msgspec.Struct):
             return None, False
         if event.code in REPLICA_EFFECTS:
             return self._hardware(event, now), False
-        for link in LINKS:
-            found = self._find(link, event, now) if link.effect == event.code else None
+        for link in BY_EFFECT.get(event.code, ()):
+            found = self._find(link, event, now)
             if found is not None:
                 return found.id, link.quiet
         return None, "caused_by_xid" in event.fields
@@ -82,15 +90,19 @@ class Memory(msgspec.Struct):
         printed = event.fields.get("caused_by_xid")
         wanted = frozenset({f"xid:{printed}"}) if printed is not None else link.causes
         within = MEMORY_S if printed is not None else link.within_s
-        fitting = [k for k in self.known if _fits(k, wanted, event, any_gpu=link.any_gpu) and now - k.seen <= within]
-        return fitting[-1] if fitting else None
+        for known in reversed(self.known.values()):
+            if now - known.seen > within:
+                return None
+            if _fits(known, wanted, event, any_gpu=link.any_gpu):
+                return known
+        return None
 
     def _hardware(self, event: Event, now: float) -> str | None:
         """The worst recent fault of a GPU that the replica runs on."""
         gpus = set(event.fields.get("gpus", ()))
         hits = [
             k
-            for k in self.known
+            for k in self.known.values()
             if (k.gpu in gpus or (k.pid is not None and k.pid == event.pid))
             and k.severity.rank >= Severity.ERROR.rank
             and now - k.seen <= REPLICA_WITHIN_S
@@ -98,6 +110,7 @@ class Memory(msgspec.Struct):
         return max(hits, key=lambda k: (k.severity.rank, -k.seen)).id if hits else None
 
 
+@lru_cache(maxsize=512)
 def effects_of(code: str) -> frozenset[str]:
     """The codes that ``code`` can explain, for events that were judged before their cause was read."""
     anything = code.startswith("xid:") and code not in NOT_ROOTS

@@ -1,7 +1,8 @@
 """Sources of readings: what is not watched is unknown, which is an alert and never a fault of the hardware.
 
-A source that stays down for 60 s (300 s after a boot) opens monitor_unreachable; the first *up* ends it.
-A driver that is not loaded and a lack of permission are said at once, for waiting would not change them.
+A source that stays down for 60 s (300 s after a boot) opens monitor_unreachable, and driver_not_loaded
+beside it where that is the reason; the first *up* ends both. A lack of permission is said at once, for
+waiting would not change it.
 """
 
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from vocab.observations import AnyObservation, SourceState
 
 UNREACHABLE, PERMISSION, NO_DRIVER = "monitor_unreachable", "probe_permission", "driver_not_loaded"
 PATIENCE_S = 60.0
+NOT_LOADED = "DRIVER_NOT_LOADED"  # NVML 9
 AT_ONCE = {
     "NO_PERMISSION": PERMISSION,
     "EACCES": PERMISSION,
@@ -22,7 +24,6 @@ AT_ONCE = {
     "ENOENT": PERMISSION,  # a container without the device
     "ENODEV": PERMISSION,
     "OPERATING_SYSTEM": PERMISSION,  # NVML 17: the device cgroup forbids it
-    "DRIVER_NOT_LOADED": NO_DRIVER,
 }
 ADVICE = {
     PERMISSION: "it may not be read: run the agent as root or give its user CAP_SYSLOG and the nvidia devices",
@@ -38,6 +39,11 @@ class Outage(msgspec.Struct):
     error: str | None
     due: float
     said: set[str] = set()
+
+    @property
+    def reason(self) -> str:
+        """The name of its error; what follows a colon is for people."""
+        return (self.error or "").partition(":")[0]
 
 
 class SourceProbe(msgspec.Struct):
@@ -58,7 +64,7 @@ class SourceProbe(msgspec.Struct):
             grace = scene.boot_at + BOOT_GRACE_S if scene.boot_at is not None else 0.0
             outage = self.outages[name] = Outage(now, observation.error, max(now + PATIENCE_S, grace))
         outage.error = observation.error or outage.error
-        code = AT_ONCE.get((outage.error or "").partition(":")[0])
+        code = AT_ONCE.get(outage.reason)
         return self._say(name, outage, code, observation.at) if code else ()
 
     def _say(self, name: str, outage: Outage, code: str, at: float) -> Sequence[Verdict]:
@@ -83,14 +89,16 @@ class SourceProbe(msgspec.Struct):
         """Say what has been down for too long; a node that is still booting gets more time."""
         verdicts: list[Verdict] = []
         for name, outage in self.outages.items():
-            if outage.said or now < outage.due:
+            if UNREACHABLE in outage.said or now < outage.due:
                 continue
             if scene.booting:
                 outage.due = now + PATIENCE_S
-            else:
-                verdicts.extend(self._say(name, outage, UNREACHABLE, now))
+                continue
+            if outage.reason == NOT_LOADED and scene.driver is None:
+                verdicts.extend(self._say(name, outage, NO_DRIVER, now))
+            verdicts.extend(self._say(name, outage, UNREACHABLE, now))
         return verdicts
 
     def next_deadline(self) -> float | None:
-        """When the first outage of which nothing was said becomes due."""
-        return min((outage.due for outage in self.outages.values() if not outage.said), default=None)
+        """When the first outage becomes due."""
+        return min((o.due for o in self.outages.values() if UNREACHABLE not in o.said), default=None)

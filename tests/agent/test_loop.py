@@ -4,7 +4,7 @@ import pytest
 from agent.export import Export
 from agent.latest import Latest
 from agent.loop import EARLY_S, SAVE_S, Loop
-from agent.memory import unpack
+from agent.memory import pack, unpack
 from agent.page import Page
 from agent.scribe import Scribe
 from agent.spool import Spool
@@ -68,7 +68,9 @@ class Agent:
             node=NODE, level=level, pause_file=folder / "PAUSE", clock=self.clock, fences=fences, answered=answered,
             replicas=self.replicas, latest=self.latest, export=self.export, desired=desired,
         )  # fmt: skip
-        self.scribe = Scribe(self.spool, self.export.failed)
+        self.scribe = Scribe(
+            self.spool, lambda: pack(judge, fences, self.warden.answered), self._wake, self.export.failed
+        )
         self.loop = Loop(
             node=NODE, boot_id="boot-1", clock=self.clock, steady=steady, judge=judge, warden=self.warden,
             scribe=self.scribe, replicas=self.replicas, latest=self.latest, page=Page(), export=self.export,
@@ -96,14 +98,19 @@ class Agent:
         self.clock.advance(max(0.0, end - self.clock.now()))
         self.loop.tick()
 
-    def again(self, **changes):
-        """Killed and started again: what was not written is gone."""
+    def again(self, *, turned=True, **changes):
+        """Killed and started again. ``turned``: the event loop had come round, so that all judged was written."""
+        if turned:
+            self.scribe.write()
+        elif self.scribe._timer:
+            self.scribe._timer.cancel()
         self.spool._segments[-1].close()
         return Agent(
             self.folder, **({"level": self.level, "clock": self.clock, "desired": self.warden.desired} | changes)
         )
 
     def items(self, kind):
+        self.scribe.write()
         self.spool.sync()
         return [r.item for r in self.spool.pending(10_000, 2**30) if isinstance(r.item, kind)]
 
@@ -194,11 +201,12 @@ async def test_a_fence_survives_the_agent(agent):
     assert again.fences() == [("placed", uuid(2))]
 
 
+@pytest.mark.parametrize("turned", [True, False])
 @pytest.mark.parametrize("killed_after", range(0, 40, 7))
-async def test_killed_anywhere_no_count_is_lost_and_nothing_is_told_twice(tmp_path, killed_after):
+async def test_killed_anywhere_no_count_is_lost_and_nothing_is_told_twice(tmp_path, killed_after, turned):
     log = [xid(0, 95, f"pid={n % 3}, name=a, Uncontained: LTC TAG (0xA, 0xB).", n % 4, seq=n) for n in range(40)]
     agent = Agent(tmp_path).see(inventory(0), *log[:killed_after])
-    again = agent.again().see(inventory(0), *log)
+    again = agent.again(turned=turned).see(inventory(0), *log)
     again.wait(100)
     latest = {item.event.id: item.event for item in again.items(EventItem)}
     assert sum(event.count for event in latest.values()) == 40
@@ -326,5 +334,5 @@ async def test_a_state_of_another_version_starts_anew_and_says_so(tmp_path, capl
 
 async def test_the_last_state_is_written_at_a_clean_stop(agent):
     agent.see(record(0, "usb 1-1: new device", 41))
-    await agent.scribe.close(agent.loop.memory())
+    await agent.scribe.close()
     assert Agent(agent.folder).judge.position == 41

@@ -69,7 +69,7 @@ def test_repeats_fold_into_one_event_with_an_exact_count_and_few_revisions():
     assert [e.rev for e in found] == list(range(1, len(found) + 1))
     assert len(found) <= 8
     assert Flag.STORM in found[-1].flags
-    assert len(found[-1].evidence) == 20
+    assert len(found[-1].evidence) <= 20
 
 
 def test_another_process_is_another_event():
@@ -276,3 +276,14 @@ def test_the_lines_of_one_exception_are_one_event_that_explains_the_stuck_contex
     stuck = events(bench.see(xid(6.0, 109, "pid=51234, name=main, Ch 00000008, errorString CTX SWITCH TIMEOUT")))
     assert stuck[0].cause == first[0].id
     assert [event.count for event in events(bench.at(12.0))] == [3]
+
+
+def test_a_storm_of_ever_new_processes_stays_bounded_and_exact():
+    bench, sent = Bench(), []
+    for n in range(2000):
+        sent += bench.see(xid(n / 100, 45, f"pid={n + 1}, name=a, Ch 00000001", 3, seq=n))
+    sent += bench.at(200.0)
+    latest = {event.id: event for event in events(sent)}
+    assert len(latest) <= 40
+    assert sum(event.count for event in latest.values()) == 2000
+    assert any(Flag.STORM in event.flags for event in latest.values())

@@ -46,7 +46,6 @@ def test_a_node_that_says_it_is_booting_raises_nothing():
         ("EPERM: /dev/kmsg may not be read", "probe_permission"),
         ("ENOENT: /dev/kmsg does not exist", "probe_permission"),
         ("NO_PERMISSION: the agent's user", "probe_permission"),
-        ("DRIVER_NOT_LOADED: run modprobe", "driver_not_loaded"),
     ],
 )
 def test_what_waiting_would_not_change_is_said_at_once_and_once(error, code):
@@ -55,4 +54,18 @@ def test_what_waiting_would_not_change_is_said_at_once_and_once(error, code):
     assert found.code == code
     assert error.partition(":")[0] in found.text
     assert list(probe.observe(source(1.0, "down", error=error), node, 1.0)) == []
+    assert [v.code for v in probe.tick(node, 60.0)] == ["monitor_unreachable"]
     assert probe.next_deadline() is None
+
+
+def test_a_driver_that_is_not_loaded_is_named_beside_it():
+    probe, node = SourceProbe(), scene(driver=None)
+    probe.observe(source(0.0, "down", error="DRIVER_NOT_LOADED: run modprobe"), node, 0.0)
+    assert [v.code for v in probe.tick(node, 60.0)] == ["driver_not_loaded", "monitor_unreachable"]
+    assert len(list(probe.observe(source(70.0, "up"), node, 70.0))) == 2
+
+
+def test_a_driver_that_the_inventory_shows_is_loaded_whatever_a_source_says():
+    probe, node = SourceProbe(), scene()
+    probe.observe(source(0.0, "down", error="DRIVER_NOT_LOADED"), node, 0.0)
+    assert [v.code for v in probe.tick(node, 60.0)] == ["monitor_unreachable"]
