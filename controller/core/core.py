@@ -47,6 +47,7 @@ class Core:
     def __init__(self, settings: Settings | None = None, row: Callable[[str], CodeRow] = codes.row) -> None:
         self._fleet = Fleet(settings or Settings(), row)
         self._now = 0.0
+        self._settled_at = 0.0  # when the rules were last applied
 
     def fold(self, line: AnyLine) -> None:
         """Take a stored line back in: no decision is taken. In the order in which they were stored."""
@@ -65,13 +66,15 @@ class Core:
     def tick(self, now: float) -> list[AnyLine]:
         """Everything that is due by ``now``: expiries, silence, probation. Call it at ``next_deadline``."""
         self._begin(now)
-        liveness.expire(self._fleet, now)
-        self._fleet.stirred = True
+        due = self.next_deadline()
+        if due is not None and due <= now:
+            liveness.expire(self._fleet, now)
+            self._fleet.stirred = True
         return self._conclude([], now)
 
     def next_deadline(self) -> float | None:
         """The earliest time (seconds since the epoch) at which ``tick`` may have something to say, if any."""
-        return next_deadline(self._fleet, self._now)
+        return next_deadline(self._fleet, self._settled_at)
 
     def desired(self, node: str) -> Desired | None:
         """What the node should run, hold and do; generation 0 (the caller numbers it; equal means unchanged).
@@ -105,6 +108,7 @@ class Core:
         if said or self._fleet.stirred:
             self._fleet.stirred = False
             self._settle(said, now)
+            self._settled_at = now
         said += self._say(words.announce(self._fleet, now))
         return in_order(said)
 
