@@ -11,6 +11,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -23,7 +24,7 @@ from wire.backoff import delay_s
 
 MAX_RECORD = 16384  # the kernel's longest record with its keys is 8 KiB
 AT_ONCE = 256  # records handled before other tasks get a turn
-POLL_S = 0.05  # a virtual log has nothing to wait on; waking up so often costs 0.5 % of a core
+POLL_S = 0.2  # for records that another process writes into a virtual log; our own ring its bell
 RETRY_MOST_S = 30.0
 
 _PREFIX = re.compile(rb"(\d+),(\d+),(\d+),[^;]*;")
@@ -36,8 +37,13 @@ class RecordReader(Protocol):
         """The next record. Raises BlockingIOError (none yet), BrokenPipeError (some were overwritten), OSError."""
         ...
 
+    @property
+    def poll_s(self) -> float | None:
+        """How often to look although the file says nothing; None: the file tells of every record."""
+        ...
+
     def fileno(self) -> int | None:
-        """What the event loop can wait on, or None if the log must be polled."""
+        """What the event loop can wait on, or None if it can only look again."""
         ...
 
     def close(self) -> None:
@@ -47,6 +53,8 @@ class RecordReader(Protocol):
 
 class RealKmsg:
     """``/dev/kmsg`` (or a FIFO in its place), opened at the first read, never blocking."""
+
+    poll_s = None
 
     def __init__(self, path: Path = Path("/dev/kmsg")) -> None:
         self._path = path
@@ -83,6 +91,8 @@ class RealKmsg:
 class VirtualKmsg:
     """The kernel log of a virtual node. A reboot of the node starts it anew, from record 0."""
 
+    poll_s = POLL_S
+
     def __init__(self, state: VirtualState) -> None:
         self._state = state
         self._boot: bytes | None = None
@@ -93,6 +103,7 @@ class VirtualKmsg:
         block = self._state.block
         if block.boot_id != self._boot:
             self._boot, self._next = block.boot_id, 0
+        self._state.hush()  # before the look, so that a record written during it rings again
         if self._next >= block.log_next:
             raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
         raw = self._state.read_log(self._next)
@@ -103,8 +114,8 @@ class VirtualKmsg:
         return raw
 
     def fileno(self) -> int | None:
-        """Nothing to wait on."""
-        return None
+        """The bell that this process's own writers ring."""
+        return self._state.bell
 
     def close(self) -> None:
         """Begin anew with the oldest record."""
@@ -232,15 +243,16 @@ class KmsgSource:
 
     async def _wait(self) -> None:
         """Until the log has more, as far as can be told."""
-        file = self._reader.fileno()
+        file, poll_s = self._reader.fileno(), self._reader.poll_s
         if file is None:
-            await asyncio.sleep(POLL_S)
+            await asyncio.sleep(poll_s or POLL_S)
             return
         loop = asyncio.get_running_loop()
         readable = asyncio.Event()
         loop.add_reader(file, readable.set)
         try:
-            await readable.wait()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(readable.wait(), poll_s)
         finally:
             loop.remove_reader(file)
 

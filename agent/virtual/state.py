@@ -62,6 +62,7 @@ class VirtualState:
         self._handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         self._map = mmap.mmap(self._handle, layout.SIZE)
         self.block: Any = layout.NodeBlock.from_buffer(self._map)
+        self.bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)  # readable once this process has logged
 
     @classmethod
     def create(
@@ -107,6 +108,7 @@ class VirtualState:
         with suppress(BufferError):  # somebody still holds a block: the map goes with it
             self._map.close()
         os.close(self._handle)
+        os.close(self.bell)
 
     @property
     def node(self) -> str:
@@ -182,7 +184,13 @@ class VirtualState:
         slot.length = len(raw)
         slot.stamp = sequence + 1
         self.block.log_next = sequence + 1
+        os.eventfd_write(self.bell, 1)
         return sequence
+
+    def hush(self) -> None:
+        """The bell was heard."""
+        with suppress(BlockingIOError):
+            os.eventfd_read(self.bell)
 
     def read_log(self, sequence: int) -> bytes | None:
         """The raw record of this number, or None if it is overwritten or not yet written."""

@@ -20,6 +20,8 @@ from vocab.observations import KernelRecord, SourceState
 class Script:
     """A reader that plays what it is given: bytes, or errors to raise."""
 
+    poll_s = 0.01
+
     def __init__(self, *steps: bytes | OSError) -> None:
         self.steps = list(steps)
 
