@@ -9,6 +9,8 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
+import aiohttp
+
 from corral.up.house import House
 from corral.up.plan import Plan
 from vocab.errors import CorralError
@@ -40,6 +42,10 @@ class Fleet:
         self.house = house
         self.plan = house.plan
         self._client = client
+
+    @property
+    def session(self) -> aiohttp.ClientSession:
+        return self._client.session
 
     async def get(self, path: str, **query: Any) -> Any:
         return await self._client.call("GET", path, Any, **query)
