@@ -65,12 +65,12 @@ class Judge:
 
     def _wire(self) -> None:
         mind = self._mind
-        kernel = KernelProbe(mind.tape)
+        self._kernel = KernelProbe(mind.tape)
         self._gpu: tuple[GpuProbe, ...] = (
             mind.presence, mind.thermal, mind.power, mind.ecc, mind.remap, mind.activity,
         )  # fmt: skip
-        self._probes: tuple[Probe, ...] = (kernel, *self._gpu, mind.replica, mind.source)
-        self._timed: tuple[TimedProbe, ...] = (kernel, mind.presence, mind.power, mind.source)
+        self._probes: tuple[Probe, ...] = (self._kernel, *self._gpu, mind.replica, mind.source)
+        self._timed: tuple[TimedProbe, ...] = (self._kernel, mind.presence, mind.power, mind.source)
 
     @classmethod
     def restore(cls, raw: bytes) -> "Judge":
@@ -117,10 +117,7 @@ class Judge:
 
     def close(self, now: float) -> list[Judged]:
         """The end of the input: what still waits for a next record, and the last counts."""
-        items: list[Judged] = []
-        for probe in self._timed:
-            if isinstance(probe, KernelProbe):
-                items += self._take(probe.flush(self.scene, now), now)
+        items = self._take(self._kernel.flush(self.scene, now), now)
         return items + [EventItem(event) for event in self._mind.folds.close(now)]
 
     def next_deadline(self) -> float | None:
@@ -134,7 +131,7 @@ class Judge:
         mind, scene = self._mind, self._mind.scene
         if scene.see(seen):
             ended = mind.board.reboot(seen.at, scene.node, scene.boot_id)
-            mind.tape.rewind()
+            self._kernel.rewind()
             for gpu in [*scene.gpus, *mind.presence.known]:
                 self._forget(gpu)
             scene.absent.clear()

@@ -72,6 +72,11 @@ class KernelProbe:
         self._settle()
         return verdicts
 
+    def rewind(self) -> None:
+        """Another boot: numbers and stamps begin anew."""
+        self._tape.rewind()
+        self._copies = Copies()
+
     def _settle(self) -> None:
         self._waiting, self._due = [], None
         self._tape.settle()
@@ -84,9 +89,11 @@ class KernelProbe:
             if ruling is None:
                 continue
             origin = self._origin(record)
+            stamp_s = _stamp_s(origin, record)
             text = f"{record.pci} {ruling.code} {record.payload or record.text}"
-            if not self._copies.twice(origin.source, _stamp_s(origin, record), text):
-                yield self._counted(_finding(record, ruling, origin, scene), record, now)
+            ordinal = self._copies.ordinal(origin.source, origin.at if stamp_s is None else stamp_s, text)
+            if ordinal is not None:
+                yield self._counted(_finding(record, ruling, origin, scene, ordinal), record, now)
 
     @staticmethod
     def _rule(record: Parsed, scene: Scene) -> Ruling | None:
@@ -129,7 +136,7 @@ def _stamp_s(origin: KernelRecord, record: Parsed) -> float | None:
     return origin.kernel_s if origin.kernel_s is not None else record.prefix.uptime_s
 
 
-def _finding(record: Parsed, ruling: Ruling, origin: KernelRecord, scene: Scene) -> Finding:
+def _finding(record: Parsed, ruling: Ruling, origin: KernelRecord, scene: Scene, ordinal: int) -> Finding:
     kernel_s = _stamp_s(origin, record)
     at, flags = _when(origin, kernel_s, scene)
     switch = record.kind is Kind.SXID
@@ -152,7 +159,7 @@ def _finding(record: Parsed, ruling: Ruling, origin: KernelRecord, scene: Scene)
         source=Source.KERNEL,
         seq=origin.seq,
         kernel_s=kernel_s,
-        first=_first(origin, kernel_s, stamp, text),
+        first=_first(origin, kernel_s, stamp, text, ordinal),
         flags=(*flags, *found_by, *ruling.flags),
         fields=ruling.fields,
         text=text[:MOST_TEXT],
@@ -160,11 +167,11 @@ def _finding(record: Parsed, ruling: Ruling, origin: KernelRecord, scene: Scene)
     )
 
 
-def _first(origin: KernelRecord, kernel_s: float | None, stamp: str | None, text: str) -> tuple[Any, ...]:
+def _first(origin: KernelRecord, kernel_s: float | None, stamp: str | None, text: str, ordinal: int) -> tuple[Any, ...]:
     """The evidence that names the event: the sequence number, else the kernel's or the wall's stamp and the text."""
     if origin.seq is not None and origin.source == "kmsg":
         return (origin.seq,)
-    return (stamp if kernel_s is None else f"{kernel_s:.6f}", text, 0)
+    return (stamp if kernel_s is None else f"{kernel_s:.3f}", text, ordinal)
 
 
 def _when(origin: KernelRecord, kernel_s: float | None, scene: Scene) -> tuple[float, tuple[Flag, ...]]:

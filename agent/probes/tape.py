@@ -4,6 +4,8 @@ Within a boot a record of /dev/kmsg is named by its sequence number (Tape). Copi
 (journal, dmesg, syslog) are known by the kernel's own stamp and the text (Copies).
 """
 
+import math
+
 import msgspec
 
 from vocab.observations import KernelRecord
@@ -53,15 +55,22 @@ class Copies:
     def __init__(self) -> None:
         self._seen: dict[str, dict[str, int]] = {}
 
-    def twice(self, source: str, kernel_s: float | None, text: str) -> bool:
-        """Whether another source has already told this record: the same stamp (to 1 ms) and text."""
-        if kernel_s is None:
-            return False
-        key = f"{kernel_s:.3f}\x1f{text}"
+    def ordinal(self, source: str, stamp_s: float | None, text: str) -> int | None:
+        """How many records of this stamp (to 1 ms) and text came before; None if another source told this one."""
+        key = self._key(stamp_s, text)
         counts = self._seen.pop(key, {})
         told = max((count for other, count in counts.items() if other != source), default=0)
-        counts[source] = counts.get(source, 0) + 1
+        before = counts.get(source, 0)
+        counts[source] = before + 1
         self._seen[key] = counts
         if len(self._seen) > MOST_SEEN:
             del self._seen[next(iter(self._seen))]
-        return counts[source] <= told
+        return None if before < told else before
+
+    def _key(self, stamp_s: float | None, text: str) -> str:
+        """Stamps of copies differ by less than 1 ms, which may fall on two sides of a rounding."""
+        if stamp_s is None or math.isnan(stamp_s):
+            return text
+        at_ms = round(stamp_s * 1000)
+        near = (f"{at_ms + off}\x1f{text}" for off in (0, -1, 1))
+        return next((key for key in near if key in self._seen), f"{at_ms}\x1f{text}")
