@@ -84,7 +84,8 @@ class Loop:
     async def _rest(self, until: float) -> None:
         self._due.clear()
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._due.wait(), max(0.001, until - self.now()))
+            async with asyncio.timeout(max(0.001, until - self.now())):
+                await self._due.wait()
 
     def next_deadline(self) -> float | None:
         """When ``tick`` has something to do, or None."""

@@ -134,7 +134,8 @@ class Uplink:
 
     async def _rest(self) -> None:
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._wake.wait(), HEARTBEAT_S)
+            async with asyncio.timeout(HEARTBEAT_S):
+                await self._wake.wait()
 
     async def _send(self) -> str:
         """Send one batch: stored, unreachable or refused."""

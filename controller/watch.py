@@ -110,7 +110,8 @@ async def _pump(response: web.StreamResponse, store: Store, reader: Reader, afte
     last = await _catch_up(response, store, after)
     while True:
         try:
-            change = await asyncio.wait_for(reader.pending.get(), KEEP_ALIVE_S)
+            async with asyncio.timeout(KEEP_ALIVE_S):
+                change = await reader.pending.get()
         except TimeoutError:
             await _write(response, b": alive\n\n")
             continue

@@ -47,6 +47,8 @@ class Service:
         self._changed = asyncio.Event()
         self._started = clock.monotonic()
         self.metrics.refresh = self._refresh_metrics
+        self.on_change: Callable[[], None] = lambda: None
+        """Called when the state that others route by has changed: the beat must not lag behind /ready."""
 
     def start(self) -> None:
         """Begin to load, then to step. Call it in the running event loop."""
@@ -71,6 +73,7 @@ class Service:
         self.loaded = loaded
         self.gate.loaded = True
         self.metrics.loaded(seconds)
+        self.on_change()
         notify("READY=1")
         log.info(
             "ready", extra={"replica": self.config.replica, "load_s": round(seconds, 2), "max_len": loaded.max_len}
@@ -84,6 +87,7 @@ class Service:
 
     def _take_failure(self) -> None:
         self.gate.failed = True
+        self.on_change()
         self._deliver([Output(name, None, Finish.ERROR) for name in self._queues])
         self._changed.set()
 
@@ -143,6 +147,7 @@ class Service:
             notify("STOPPING=1")
         else:
             self.gate.fence()
+        self.on_change()
         log.info("draining" if leave else "fenced",
                  extra={"reason": reason, "open": self.gate.open_requests, "ttl_s": ttl_s})  # fmt: skip
         self._changed.set()
@@ -150,6 +155,7 @@ class Service:
     def lift(self) -> None:
         """Admit again after a fence. Raises Refused if the process is going to exit."""
         self.gate.lift()
+        self.on_change()
         log.info("admitting again")
 
     def exit_in_s(self) -> float | None:
@@ -216,7 +222,8 @@ class Service:
 
     async def _change(self, timeout_s: float | None) -> None:
         try:
-            await asyncio.wait_for(self._changed.wait(), timeout_s)
+            async with asyncio.timeout(timeout_s):
+                await self._changed.wait()
         except TimeoutError:
             return
 

@@ -117,3 +117,9 @@ def _circle(graph: dict[str, set[str]]) -> list[str]:
         return found
 
     return next((circle for name in sorted(graph) if (circle := visit(name, ()))), [])
+
+
+def test_no_wait_for() -> None:
+    """asyncio.wait_for may swallow a cancellation on Python 3.11; asyncio.timeout does not."""
+    ours = [path for room in MAY_IMPORT for path in files(room)]
+    assert not [path for path in ours if "asyncio.wait_for(" in path.read_text()]

@@ -252,7 +252,8 @@ class KmsgSource:
         loop.add_reader(file, readable.set)
         try:
             with suppress(TimeoutError):
-                await asyncio.wait_for(readable.wait(), poll_s)
+                async with asyncio.timeout(poll_s):
+                    await readable.wait()
         finally:
             loop.remove_reader(file)
 
