@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator
 from msgspec.structs import replace
 
 from controller.core import conditions, retire
-from controller.core.actions import draw, move
+from controller.core.actions import move
 from controller.core.budget import REPAIRS, repairs
 from controller.core.disruption import covering
 from controller.core.fleet import Fleet
 from controller.core.holds import lift
-from controller.core.names import action_id, hold_id, token
+from controller.core.names import hold_id, token
 from controller.core.policy import OWNER
 from controller.core.release import call_off, let_go
 from controller.core.replicas import Life, Replica
@@ -138,19 +138,7 @@ def _drain(fleet: Fleet, asked: Asked, now: float) -> Lines:
     elif not replicas:
         yield _refuse(asked, "no such replica runs", now)
     for replica in replicas:
-        nth = len(fleet.ledger.of_subject(replica.subject, ActionKind.DRAIN))
-        times = retire.times_of(fleet, replica)
-        yield draw(
-            fleet,
-            now,
-            ActionKind.DRAIN,
-            action_id(ActionKind.DRAIN, replica.id, retire.ASKED, nth),
-            replica.subject,
-            state=ActionState.WAITING,
-            rule=retire.ASKED,
-            ttl_s=times.prestop_s + times.drain_s,
-            why=_words(asked, "asked for"),
-        )
+        yield retire.ask(fleet, replica, _words(asked, "asked for"), now)
 
 
 def _set_healthy(fleet: Fleet, asked: Asked, now: float) -> Lines:

@@ -15,6 +15,7 @@ from controller.core.fleet import Fleet
 from controller.core.ledger import STARTED
 from controller.core.names import action_id
 from controller.core.policy import LADDER, NEXT_RUNG, Leave, demand, has_fresh_evidence, may_act, rule_of
+from controller.core.retire import for_incident, would_drain
 from controller.core.settings import EVIDENCE_S, PROVEN_S, REBOOT_TTL_S, RESET_TTL_S
 from vocab.lines import ActionLine, AnyLine, Budget, IncidentLine, NoteLine, Subject
 from vocab.states import ActionKind, ActionState
@@ -174,20 +175,7 @@ def say_what_would(fleet: Fleet, incident: IncidentLine, now: float) -> Iterator
     if verdict.leave is not Leave.WOULD:
         return
     for replica in fleet.living_on(gpu):
-        drawn = draw(
-            fleet,
-            now,
-            ActionKind.DRAIN,
-            action_id(ActionKind.DRAIN, replica.id, incident.id),
-            replica.subject,
-            state=ActionState.WOULD,
-            incident=incident.id,
-            rule=rule_of(incident),
-            why=verdict.why,
-        )
-        line = placed_anew(fleet, drawn)
-        if line is not None:
-            yield line
+        yield from would_drain(fleet, replica, for_incident(incident), verdict.why, now)
     if not tries_of(fleet, incident):
         yield from _attempt(fleet, incident, rung, now)
 

@@ -6,12 +6,15 @@ fall under its floor without it. One that steps no more is not waited for.
 
 from collections.abc import Iterator
 
+import msgspec
+from msgspec.structs import replace
+
 from controller.core import budget
 from controller.core.actions import draw, placed_anew
 from controller.core.fleet import Fleet
 from controller.core.ledger import STARTED
 from controller.core.names import action_id
-from controller.core.policy import Leave, may_act, rule_of
+from controller.core.policy import Leave, Verdict, may_act, rule_of
 from controller.core.replicas import Life, Replica, incident_of, is_leaving
 from controller.core.settings import STOP_GRACE_S
 from controller.core.stimuli import Deployment
@@ -23,18 +26,35 @@ SURPLUS = "deployment/surplus"
 GONE = "replica/gone"
 
 
+class Errand(msgspec.Struct, frozen=True):
+    """Why a replica is to go: the rule, the incident if there is one, and what tells this drain from another."""
+
+    rule: str
+    incident: str | None = None
+    mark: str = ""
+
+    def key(self, of: ActionKind, replica: Replica) -> str:
+        """The id of the action: one drain a replica and reason, one stop a replica."""
+        if of is ActionKind.STOP_REPLICA:
+            return action_id(of, replica.id)
+        return action_id(of, replica.id, self.incident or self.mark or self.rule)
+
+
+def for_incident(incident: IncidentLine) -> Errand:
+    """The errand of a replica on a GPU that is held for a fault."""
+    return Errand(rule_of(incident), incident.id)
+
+
 def empty(fleet: Fleet, incident: IncidentLine, now: float) -> Iterator[ActionLine]:
     """Drain the replicas of an incident's GPU."""
     for replica in fleet.living_on(incident.subject.gpu or ""):
-        if fleet.life(replica) is Life.RUN and incident_of(fleet.ledger, replica) is not None and not replica.is_dead:
-            verdict = may_act(fleet, replica.node, ActionKind.DRAIN, now)
-            key = action_id(ActionKind.DRAIN, replica.id, incident.id)
-            if verdict.leave is Leave.WOULD:
-                yield from _drain(
-                    fleet, replica, key, now, rule_of(incident), incident.id, ActionState.WOULD, verdict.why
-                )
-            elif verdict.leave is Leave.GO:
-                yield from when_spared(fleet, replica, key, now, rule_of(incident), incident.id)
+        if fleet.life(replica) is not Life.RUN or replica.is_dead or incident_of(fleet.ledger, replica) is None:
+            continue
+        verdict = may_act(fleet, replica.node, ActionKind.DRAIN, now)
+        if verdict.leave is Leave.WOULD:
+            yield from would_drain(fleet, replica, for_incident(incident), verdict.why, now)
+        elif verdict.leave is Leave.GO:
+            yield from _when_spared(fleet, replica, for_incident(incident), now)
 
 
 def asked(fleet: Fleet, now: float) -> Iterator[ActionLine]:
@@ -42,25 +62,34 @@ def asked(fleet: Fleet, now: float) -> Iterator[ActionLine]:
     for action in fleet.ledger.live(ActionKind.DRAIN):
         replica = fleet.replicas.get(action.subject.replica or "")
         if action.incident is None and action.state is ActionState.WAITING and replica is not None:
-            yield from when_spared(fleet, replica, action.id, now, action.rule, None)
+            for line in _when_spared(fleet, replica, Errand(action.rule), now):
+                yield from _unless_said(fleet, replace(line, id=action.id))
+
+
+def ask(fleet: Fleet, replica: Replica, why: str, now: float) -> ActionLine:
+    """A person's drain: it waits until the replica can be spared, and its replacement starts at once."""
+    nth = len(fleet.ledger.of_subject(replica.subject, ActionKind.DRAIN))
+    return _drain(fleet, replica, Errand(ASKED, mark=f"{ASKED}/{nth}"), ActionState.WAITING, why, now)
 
 
 def drain_surplus(fleet: Fleet, replica: Replica, now: float) -> Iterator[ActionLine]:
     """Drain a replica that is one too many."""
     verdict = may_act(fleet, replica.node, ActionKind.DRAIN, now)
-    if verdict.leave is Leave.LATER:
-        return
-    go = verdict.leave is Leave.GO
-    broken = budget.floor(fleet, replica) if go else None
-    state = ActionState.WOULD if not go else ActionState.ORDERED if broken is None else ActionState.WAITING
-    why = "more replicas than wanted" if go else verdict.why
-    key = action_id(ActionKind.DRAIN, replica.id, SURPLUS)
-    yield from _drain(fleet, replica, key, now, SURPLUS, None, state, why, broken)
+    if verdict.leave is Leave.WOULD:
+        yield from would_drain(fleet, replica, Errand(SURPLUS), verdict.why, now)
+    elif verdict.leave is Leave.GO:
+        broken = budget.floor(fleet, replica)
+        state = ActionState.ORDERED if broken is None else ActionState.WAITING
+        drawn = _drain(fleet, replica, Errand(SURPLUS), state, "more replicas than wanted", now, broken)
+        yield from _unless_said(fleet, drawn)
 
 
-def when_spared(
-    fleet: Fleet, replica: Replica, key: str, now: float, rule: str, incident: str | None
-) -> Iterator[ActionLine]:
+def would_drain(fleet: Fleet, replica: Replica, errand: Errand, why: str, now: float) -> Iterator[ActionLine]:
+    """Say that it would be drained."""
+    yield from _unless_said(fleet, _drain(fleet, replica, errand, ActionState.WOULD, why, now))
+
+
+def _when_spared(fleet: Fleet, replica: Replica, errand: Errand, now: float) -> Iterator[ActionLine]:
     """Order the drain if the replica can be spared; say what it waits for if no replacement is on its way."""
     if not (fleet.may_place(now) and fleet.knows(replica.node, now)):
         return
@@ -72,41 +101,42 @@ def when_spared(
         if _is_replaced(fleet, deployment):
             why = "its replacement is ready"
         else:
-            why, broken = "no GPU is free for a replacement; the others are enough", budget.floor(fleet, replica)
-    if broken is not None:
-        why = "no GPU is free for a replacement, and without it too few would serve"
+            broken = budget.floor(fleet, replica)
+            enough = "without it too few would serve" if broken else "the others are enough"
+            why = f"no GPU is free for a replacement; {enough}"
     state = ActionState.ORDERED if broken is None else ActionState.WAITING
-    yield from _drain(fleet, replica, key, now, rule, incident, state, why, broken)
+    yield from _unless_said(fleet, _drain(fleet, replica, errand, state, why, now, broken))
+
+
+def _unless_said(fleet: Fleet, drawn: ActionLine) -> Iterator[ActionLine]:
+    line = placed_anew(fleet, drawn)
+    if line is not None:
+        yield line
 
 
 def _drain(
     fleet: Fleet,
     replica: Replica,
-    key: str,
-    now: float,
-    rule: str,
-    incident: str | None,
+    errand: Errand,
     state: ActionState,
     why: str,
+    now: float,
     broken: Budget | None = None,
-) -> Iterator[ActionLine]:
+) -> ActionLine:
     times = times_of(fleet, replica)
-    drawn = draw(
+    return draw(
         fleet,
         now,
         ActionKind.DRAIN,
-        key,
+        errand.key(ActionKind.DRAIN, replica),
         replica.subject,
         state=state,
-        incident=incident,
-        rule=rule,
+        incident=errand.incident,
+        rule=errand.rule,
         budget=broken,
         ttl_s=times.prestop_s + times.drain_s,
         why=why,
     )
-    line = placed_anew(fleet, drawn)
-    if line is not None:
-        yield line
 
 
 def times_of(fleet: Fleet, replica: Replica) -> Deployment:
@@ -130,15 +160,16 @@ def cut_off(fleet: Fleet, now: float) -> Iterator[ActionLine]:
         late = _late(fleet, replica)
         if late is None or fleet.life(replica) in {Life.STOP, Life.ENDED}:
             continue
-        verdict = may_act(fleet, replica.node, ActionKind.STOP_REPLICA, now)
-        harmless = late.of is ActionKind.START_REPLICA or late.rule == ASKED
-        if verdict.leave is Leave.LATER and not harmless:
-            continue
-        state = ActionState.ORDERED if harmless or verdict.leave is Leave.GO else ActionState.WOULD
-        why = f"{late.of} {late.state}" if state is ActionState.ORDERED else verdict.why
-        line = placed_anew(fleet, _stop(fleet, replica, now, late.incident, late.rule, state, why))
-        if line is not None:
-            yield line
+        errand = Errand(late.rule, late.incident)
+        if late.of is ActionKind.START_REPLICA or late.rule == ASKED:  # it serves nobody, or a person wants it gone
+            verdict = Verdict(Leave.GO)
+        else:
+            verdict = may_act(fleet, replica.node, ActionKind.STOP_REPLICA, now)
+        if verdict.leave is Leave.GO:
+            why = f"its {late.of} {late.state}: {late.why}"
+            yield from _unless_said(fleet, _stop(fleet, replica, errand, ActionState.ORDERED, why, now))
+        elif verdict.leave is Leave.WOULD:
+            yield from _unless_said(fleet, _stop(fleet, replica, errand, ActionState.WOULD, verdict.why, now))
 
 
 def _late(fleet: Fleet, replica: Replica) -> ActionLine | None:
@@ -158,11 +189,10 @@ def bury(fleet: Fleet, now: float) -> Iterator[ActionLine]:
         incident = incident_of(fleet.ledger, replica)
         if replica.is_dead:
             why = f"it has ended and is not restarted: {_how_it_ended(replica)}"
-            yield _stop(fleet, replica, now, incident, budget.GAVE_UP, ActionState.DONE, why)
+            yield _stop(fleet, replica, Errand(budget.GAVE_UP, incident), ActionState.DONE, why, now)
         elif replica.start is None and replica.status is None and fleet.node(replica.node).replicas_at is not None:
-            yield _stop(
-                fleet, replica, now, incident, GONE, ActionState.DONE, "found once, its node no longer lists it"
-            )
+            why = "it was found here once, and its node no longer lists it"
+            yield _stop(fleet, replica, Errand(GONE, incident), ActionState.DONE, why, now)
 
 
 def _how_it_ended(replica: Replica) -> str:
@@ -172,18 +202,16 @@ def _how_it_ended(replica: Replica) -> str:
     return exit_.reason or exit_.text or f"exit code {exit_.code}"
 
 
-def _stop(
-    fleet: Fleet, replica: Replica, now: float, incident: str | None, rule: str, state: ActionState, why: str
-) -> ActionLine:
+def _stop(fleet: Fleet, replica: Replica, errand: Errand, state: ActionState, why: str, now: float) -> ActionLine:
     return draw(
         fleet,
         now,
         ActionKind.STOP_REPLICA,
-        action_id(ActionKind.STOP_REPLICA, replica.id),
+        errand.key(ActionKind.STOP_REPLICA, replica),
         replica.subject,
         state=state,
-        incident=incident,
-        rule=rule,
+        incident=errand.incident,
+        rule=errand.rule,
         ttl_s=times_of(fleet, replica).kill_s + STOP_GRACE_S,
         why=why,
     )

@@ -4,8 +4,8 @@ What a node says reaches the core at once, unless its uplink is down: then it wa
 agent's spool. What becomes of an order is what the recording shows; else it times out.
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from msgspec.structs import replace
@@ -18,15 +18,13 @@ from controller.core.stimuli import (
     Asked,
     Declared,
     Deployment,
-    NodeReported,
     Reached,
     Recalled,
-    Replicas,
     Reported,
-    Sampled,
     Stimulus,
 )
 from controller.core.views import View
+from corral.replay.link import Link
 from corral.replay.watched import Watched
 from vocab.lines import AnyLine, EventLine, FinalLine
 from vocab.messages import ActionItem
@@ -58,8 +56,7 @@ class Play:
         self._nodes: dict[str, Watched] = {}
         self._levels: dict[str, Level] = {}
         self._deployments: dict[str, Deployment] = {}
-        self._links: dict[str, str] = {}  # uplinks that are not up: down or lossy
-        self._kept: dict[str, list[Stimulus]] = {}  # what waits behind them
+        self._links: dict[str, Link] = defaultdict(Link)
         self._now = 0.0
         self.lines: list[AnyLine] = []
         self.stray = 0
@@ -151,10 +148,7 @@ class Play:
 
     def _say_all(self, node: Watched, stimuli: Iterable[Stimulus]) -> None:
         for stimulus in stimuli:
-            link = self._links.get(node.name, "up")
-            if link != "up":
-                self._kept.setdefault(node.name, []).append(stimulus)
-            if link != "down":
+            if self._links[node.name].passes(stimulus):
                 self._tell(stimulus)
 
     def _tell(self, stimulus: Stimulus) -> None:
@@ -208,7 +202,7 @@ class Play:
 
     def _report(self, report: Report) -> None:
         node = self._node_of(report)
-        if node is not None and self._links.get(node.name) != "down":
+        if node is not None and self._links[node.name].reaches:
             self._tell(Reported(node=node.name))
 
     def _act(self, seen: ActionSeen) -> None:
@@ -254,24 +248,10 @@ class Play:
         self._call_whole()
 
     def _uplink(self, uplink: Uplink) -> None:
-        """Up again: what was kept is sent, in order; of readings and lists only the latest is worth it."""
         node = self._node_of(uplink)
-        if node is None:
-            return
-        self._links[node.name] = uplink.state
-        if uplink.state == "up":
-            for stimulus in _spooled(self._kept.pop(node.name, [])):
+        if node is not None:
+            for stimulus in self._links[node.name].turn(uplink.state):
                 self._tell(stimulus)
-
-
-def _spooled(kept: list[Stimulus]) -> Iterator[Stimulus]:
-    facts = [stimulus for stimulus in kept if isinstance(stimulus, NodeReported)]
-    lists = [stimulus for stimulus in kept if isinstance(stimulus, Replicas)]
-    readings = {stimulus.gpus[0].gpu: stimulus for stimulus in kept if isinstance(stimulus, Sampled)}
-    yield from facts[-1:]
-    yield from (stimulus for stimulus in kept if isinstance(stimulus, Arrived))
-    yield from readings.values()
-    yield from lists[-1:]
 
 
 def _lost(fields: dict[str, object]) -> int:

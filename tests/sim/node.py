@@ -72,9 +72,9 @@ class Node:
     ) -> Event:
         """A fault: an event, and with ``fence`` what the agent does about it by itself."""
         known = row(code)
-        old = self.faults.get((gpu, code))
+        old = None if injected else self.faults.get((gpu, code))  # injected and real ones never fold
         event = Event(
-            id=event_id(self.boot_id, gpu, code, "", (now, pid)) if old is None else old.id,
+            id=event_id(self.boot_id, gpu, code, "injected" * injected, (now, pid)) if old is None else old.id,
             rev=1 if old is None else old.rev + 1,
             at=rfc3339(now),
             node=self.name,

@@ -267,6 +267,22 @@ def test_replicas_that_were_there_before_are_adopted(world: World) -> None:
     assert len(world.core.desired("n1").replicas) == 3
 
 
+def test_an_adopted_replica_is_remembered_over_a_restart_and_buried_when_it_is_gone(world: World, node: Node) -> None:
+    world.lines.clear()
+    world.restart()
+    world.run(4)
+    world.restart()
+    node.silent = True
+    world.run(60)
+    assert world.ordered() == [], "its node is silent: nothing is started in its stead"
+    node.silent = False
+    gone = next(iter(node.processes))
+    del node.processes[gone]
+    world.run(2)
+    assert [line.state for line in world.actions(ActionKind.STOP_REPLICA)] == [ActionState.DONE]
+    assert gone not in {replica.replica for replica in world.core.view().replicas}
+
+
 @pytest.mark.parametrize("fault", ["xid:79", "xid:95", "remap_failed"])
 def test_every_move_of_a_word_is_one_that_the_tables_allow(world: World, node: Node, fault: str) -> None:
     node.obeys = True
