@@ -148,8 +148,8 @@ class Loop:
             self._release()
 
     def _settle(self, items: Sequence[Item], steps: Sequence[Step], now: float) -> None:
-        """Fences first, for they count in milliseconds; then the record of it all."""
-        everything = [*items, *self._warden.judge(items, steps, now)]
+        """Fences first, for they count in milliseconds; then the record of it all, in the order of the acts."""
+        everything = [*self._warden.judge(items, steps, now), *items]
         if everything:
             self._record(everything, now)
             self._tell(everything)

