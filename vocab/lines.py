@@ -73,7 +73,7 @@ class IncidentLine(Line, frozen=True, kw_only=True, tag="incident"):
 
 
 class StateLine(Line, frozen=True, kw_only=True, tag="state"):
-    """A GPU, replica or node changed its state. The first line of a replica that was found says where it runs."""
+    """A GPU, replica or node changed its state. Of a replica that was found, not started, it says where it runs."""
 
     from_: str | None = msgspec.field(default=None, name="from")
     to: str

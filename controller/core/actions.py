@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from controller.core.fleet import Fleet
 from controller.core.ledger import STARTED
 from controller.core.names import token
-from controller.core.replicas import Life, Replica
+from controller.core.replicas import Replica
 from controller.core.settings import DRAIN_GRACE_S
 from vocab.lines import ActionLine, Subject
 from vocab.messages import ActionItem
@@ -59,9 +59,9 @@ def outcome(fleet: Fleet, item: ActionItem, now: float) -> Iterator[ActionLine]:
 def follow(fleet: Fleet, now: float) -> Iterator[ActionLine]:
     """Move every order on by what replicas and nodes do, and end those whose time is over."""
     for action in fleet.ledger.live(ActionKind.START_REPLICA, ActionKind.DRAIN, ActionKind.STOP_REPLICA, *ORDERS):
-        replica = fleet.replicas.get(action.subject.replica or "")
+        replica = fleet.roster.living.get(action.subject.replica or "")
         if action.state not in STARTED:
-            if action.of is ActionKind.DRAIN and replica is not None and fleet.life(replica) is Life.ENDED:
+            if action.of is ActionKind.DRAIN and action.subject.replica in fleet.roster.departed:
                 yield move(action, ActionState.CANCELLED, "the replica has ended by itself", now)
             continue
         moved = _FOLLOW[action.of](fleet, action, replica) if replica is not None and action.of in _FOLLOW else None

@@ -43,7 +43,7 @@ def floor(fleet: Fleet, replica: Replica) -> Budget | None:
     deployment = fleet.deployments.get(replica.deployment)
     if deployment is None or not replica.is_stepping:
         return None
-    others = [other for other in fleet.living_of(replica.deployment) if other.id != replica.id]
+    others = [other for other in fleet.roster.of(replica.deployment) if other.id != replica.id]
     serving = [other for other in others if _serves(fleet, other)]
     if len(serving) >= deployment.min_ready:
         return None
@@ -68,27 +68,8 @@ def repairs(fleet: Fleet) -> Budget | None:
 def starts(fleet: Fleet, deployment: str, now: float) -> tuple[Budget | None, float]:
     """Failed starts of a deployment in the window, and when the oldest of them is forgotten."""
     limits = fleet.settings.limits
-    failed = [at for at, _ in failures(fleet, deployment) if at > now - limits.window_s]
+    failed = [at for at, _ in fleet.roster.failures(deployment, now - limits.window_s)]
     until = min(failed, default=now) + limits.window_s
     if len(failed) < limits.starts:
         return None, until
     return Budget(limit=limits.starts, used=len(failed), of=f"failed starts in {limits.window_s:g} s"), until
-
-
-def failures(fleet: Fleet, deployment: str) -> list[tuple[float, tuple[str, ...]]]:
-    """When and on which GPUs replicas of a deployment failed though nothing was wrong with their GPUs."""
-    bad = {ActionState.FAILED, ActionState.TIMED_OUT}
-    actions = fleet.ledger.actions
-    found = [actions[key] for key in fleet.ledger.starts_of.get(deployment, ()) if actions[key].state in bad]
-    by_replica = {action.subject.replica: (action.at, action.target) for action in found}
-    for replica in fleet.replicas.values():
-        if replica.deployment == deployment and replica.id not in by_replica:
-            for stop in fleet.ledger.of_subject(replica.subject, ActionKind.STOP_REPLICA):
-                if stop.rule == GAVE_UP and stop.incident is None:
-                    by_replica[replica.id] = (stop.at, None)
-    return sorted(
-        (at, target.gpus if target else fleet.replicas[str(name)].gpus) for name, (at, target) in by_replica.items()
-    )
-
-
-GAVE_UP = "replica/gave_up"  # the rule under which a replica that its agent no longer restarts is taken away

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from controller.core.fleet import Fleet
 from controller.core.names import condition_id
 from controller.core.policy import counts, subject_of
-from controller.core.replicas import Life
 from vocab.events import Cleared, Event, epoch_s
 from vocab.lines import ConditionLine, Subject
 from vocab.states import ClearsOn
@@ -100,8 +99,7 @@ def over_by_end(fleet: Fleet, now: float) -> Iterator[ConditionLine]:
     """End the conditions of replicas that have ended: nobody is left who could report them good."""
     for key in list(fleet.ledger.open_conditions.values()):
         condition = fleet.ledger.conditions[key]
-        replica = fleet.replicas.get(condition.subject.replica or "")
-        if replica is not None and fleet.life(replica) is Life.ENDED:
+        if condition.subject.replica in fleet.roster.departed:
             yield end(condition, now)
 
 

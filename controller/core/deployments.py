@@ -32,7 +32,7 @@ def converge(fleet: Fleet, now: float) -> Iterator[ActionLine]:
 
 def staying(fleet: Fleet, deployment: str) -> list[Replica]:
     """The replicas that count: alive, not about to go, and not on a GPU that is held for a fault."""
-    found = [r for r in fleet.living_of(deployment) if not r.is_dead and not is_leaving(fleet.ledger, r)]
+    found = [r for r in fleet.roster.of(deployment) if not r.is_dead and not is_leaving(fleet.ledger, r)]
     return [replica for replica in found if not is_on_bad_gpu(fleet.ledger, replica)]
 
 
@@ -73,7 +73,7 @@ def _start(fleet: Fleet, deployment: Deployment, waiting: ActionLine | None, now
         state=ActionState.WAITING if target is None else ActionState.ORDERED,
         incident=incident,
         rule=rule_of(fleet.ledger.incidents[incident]) if incident else f"deployment/{deployment.name}",
-        attempt=1 + len(budget.failures(fleet, deployment.name)),
+        attempt=1 + len(fleet.roster.failures(deployment.name, now - fleet.settings.limits.window_s)),
         budget=broken,
         target=target,
         deployment=deployment.name,
@@ -88,7 +88,7 @@ def _start(fleet: Fleet, deployment: Deployment, waiting: ActionLine | None, now
 def _new_name(fleet: Fleet, deployment: str, nth: int) -> str:
     """A name that no replica has, not even one that an agent still lists from before."""
     name = replica_id(deployment, fleet.settings.epoch, nth)
-    while name in fleet.replicas:
+    while fleet.roster.find(name) is not None:
         nth += 1
         name = replica_id(deployment, fleet.settings.epoch, nth)
     return name
@@ -106,7 +106,7 @@ def _incident_without_replacement(fleet: Fleet, deployment: str) -> str | None:
     starts = [fleet.ledger.actions[key] for key in fleet.ledger.starts_of.get(deployment, ())]
     failed = {ActionState.FAILED, ActionState.TIMED_OUT, ActionState.CANCELLED, ActionState.EXPIRED}
     served = [start.incident for start in starts if start.state not in failed]
-    for replica in fleet.living_of(deployment):
+    for replica in fleet.roster.of(deployment):
         incident = incident_of(fleet.ledger, replica)
         if incident is not None and incident not in served:
             return incident

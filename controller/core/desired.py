@@ -54,8 +54,8 @@ def _is_on(fleet: Fleet, gpu: str | None, node: str) -> bool:
 
 
 def _replicas(fleet: Fleet, node: str) -> tuple[ReplicaSpec, ...]:
-    here = sorted((r for r in fleet.replicas.values() if r.node == node), key=lambda replica: replica.id)
-    return tuple(_spec(fleet, replica) for replica in here if fleet.life(replica) is not Life.ENDED)
+    here = sorted(fleet.roster.at(node), key=lambda replica: replica.id)
+    return tuple(_spec(fleet, replica) for replica in here)
 
 
 def _spec(fleet: Fleet, replica: Replica) -> ReplicaSpec:

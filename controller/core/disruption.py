@@ -25,13 +25,13 @@ def taken_along(fleet: Fleet, rung: ActionKind, node: str, gpu: str) -> list[str
 def disrupted(fleet: Fleet, gpus: list[str]) -> tuple[Subject, ...]:
     """These GPUs and the replicas that live on them, each once."""
     found = [Subject(gpu=gpu) for gpu in gpus]
-    found += [replica.subject for gpu in gpus for replica in fleet.living_on(gpu)]
+    found += [replica.subject for gpu in gpus for replica in fleet.roster.on(gpu)]
     return tuple(dict.fromkeys(found))
 
 
 def is_out(fleet: Fleet, gpu: str) -> bool:
     """Whether a GPU is held for a fault of its own and empty: nothing is lost if it is taken along."""
-    return bool(fleet.ledger.standing(Subject(gpu=gpu), OWNER)) and not fleet.living_on(gpu)
+    return bool(fleet.ledger.standing(Subject(gpu=gpu), OWNER)) and not fleet.roster.on(gpu)
 
 
 def covering(fleet: Fleet, rung: ActionKind, node: str, gpu: str) -> ActionLine | None:

@@ -4,13 +4,13 @@ Rules read it and yield lines; ``fold`` takes these in. What was heard of nodes 
 restart nodes say it again, and until they have, ``is_settled`` and ``knows`` keep harmful acts back.
 """
 
-from collections import defaultdict
 from collections.abc import Callable
 
 from controller.core import replicas
 from controller.core.ledger import Ledger
 from controller.core.nodes import Gpu, Node
 from controller.core.replicas import Life, Replica
+from controller.core.roster import Roster
 from controller.core.settings import COLD_START_S, Settings
 from controller.core.stimuli import Deployment
 from vocab.catalogue.row import CodeRow
@@ -33,8 +33,7 @@ class Fleet:
         self.nodes: dict[str, Node] = {}
         self.gpus: dict[str, Gpu] = {}
         self.deployments: dict[str, Deployment] = {}
-        self.replicas: dict[str, Replica] = {}
-        self.replicas_on: dict[str, dict[str, None]] = defaultdict(dict)  # by GPU, ended ones too
+        self.roster = Roster()
         self.touched: dict[Subject, None] = {}  # whose word may have changed
         self.stirred = False  # something was heard that rules must look at
         self.began_at: float | None = None
@@ -46,7 +45,7 @@ class Fleet:
         """Take a decision in."""
         self.ledger.fold(line)
         if isinstance(line, ActionLine | StateLine):
-            self._place(line)
+            self.roster.fold(line)
         if not isinstance(line, StateLine):
             self.touch(line.subject)
 
@@ -84,61 +83,25 @@ class Fleet:
         return bool(moved)
 
     def list_replicas(self, node: str, statuses: tuple[ReplicaStatus, ...], now: float, *, whole: bool) -> bool:
-        """A node's list; True if it tells anything new. A replica that we did not start is adopted."""
+        """A node's list; True if it tells anything new."""
         first = whole and self.node(node).replicas_at is None
-        news = sum(self._take_status(node, status) for status in statuses)
+        moved = list(self.roster.hear(node, statuses))
         if whole:
             self.node(node).replicas_at = now
-            news += self._miss({status.replica for status in statuses}, node)
-        ending = any(r.node == node and self.life(r) in {Life.DRAIN, Life.STOP} for r in self.replicas.values())
-        return first or news > 0 or ending
-
-    def _miss(self, listed: set[str], node: str) -> int:
-        """Replicas that the node no longer lists."""
-        gone = [r for r in self.replicas.values() if r.node == node and r.id not in listed and r.status is not None]
-        for replica in gone:
-            replica.status = None
+            moved += self.roster.miss(node, {status.replica for status in statuses})
+        for replica in moved:
             self.touch(replica.subject)
-        return len(gone)
-
-    def _take_status(self, node: str, status: ReplicaStatus) -> bool:
-        replica = self.replicas.get(status.replica)
-        if replica is None:
-            if status.phase == "stopped" or not status.members:
-                return False
-            gpus = tuple(member.gpu for member in status.members)
-            replica = Replica(status.replica, status.deployment, node, gpus)
-            self._register(replica)
-        known, replica.status = replica.status, status
-        if known is not None and _essence(known) == _essence(status):
-            return False
-        self.touch(replica.subject)
-        return True
-
-    def _place(self, line: ActionLine | StateLine) -> None:
-        """A replica was started, or found: from here on it is known."""
-        replica, target = line.subject.replica, line.target
-        if replica is None or target is None:
-            return
-        if replica not in self.replicas:
-            self._register(Replica(replica, line.deployment or "", target.node, target.gpus))
-        if isinstance(line, ActionLine):
-            self.replicas[replica].start = line.id
-
-    def _register(self, replica: Replica) -> None:
-        self.replicas[replica.id] = replica
-        for gpu in replica.gpus:
-            self.replicas_on[gpu][replica.id] = None
-        self.touch(replica.subject)
+        ending = any(self.life(replica) is not Life.RUN for replica in self.roster.at(node))
+        return first or bool(moved) or ending
 
     def touch(self, subject: Subject) -> None:
         """Its word, and that of what shares its GPUs, may have changed."""
         self.touched[subject] = None
         if subject.gpu is not None:
-            for name in self.replicas_on.get(subject.gpu, ()):
-                self.touched[Subject(replica=name)] = None
-        elif subject.replica is not None and subject.replica in self.replicas:
-            for gpu in self.replicas[subject.replica].gpus:
+            for replica in self.roster.on(subject.gpu):
+                self.touched[replica.subject] = None
+        elif (known := self.roster.find(subject.replica)) is not None:
+            for gpu in known.gpus:
                 self.touched[Subject(gpu=gpu)] = None
 
     # -- what rules ask -------------------------------------------------------------------------------
@@ -183,16 +146,6 @@ class Fleet:
             return ReplicaState(last)
         return replicas.word(self.ledger, replica)
 
-    def living_on(self, gpu: str) -> list[Replica]:
-        """The replicas on a GPU that have not ended."""
-        found = [self.replicas[name] for name in self.replicas_on.get(gpu, ())]
-        return [replica for replica in found if self.life(replica) is not Life.ENDED]
-
-    def living_of(self, deployment: str) -> list[Replica]:
-        """The replicas of a deployment that have not ended, oldest first."""
-        found = [replica for replica in self.replicas.values() if replica.deployment == deployment]
-        return [replica for replica in found if self.life(replica) is not Life.ENDED]
-
     def holds_on(self, gpu: str) -> list[HoldLine]:
         """The holds that keep work off a GPU: its own and its node's."""
         node = self.gpus[gpu].node if gpu in self.gpus else None
@@ -224,8 +177,3 @@ class Fleet:
 def needs_repair(severity: Severity, recovery: Recovery) -> bool:
     """Whether a fault takes its GPU out of service: at least an error, and at least a reset is advised."""
     return severity.rank >= Severity.ERROR.rank and recovery.rank >= Recovery.DRAIN_AND_RESET.rank
-
-
-def _essence(status: ReplicaStatus) -> tuple[object, ...]:
-    """What a decision can rest on; counts of requests change with every look and decide nothing."""
-    return status.phase, status.ready, status.admitting, status.stepping, status.token, status.exit, status.url

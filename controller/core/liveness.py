@@ -18,9 +18,8 @@ def judge(fleet: Fleet, now: float) -> Iterator[StateLine | HoldLine]:
         if to is None or to == before:
             continue
         yield StateLine(at=now, subject=subject, from_=before, to=to, why=_why(node, to, now))
-        for replica in fleet.replicas.values():
-            if replica.node == node.name:
-                fleet.touch(replica.subject)
+        for replica in fleet.roster.at(node.name):
+            fleet.touch(replica.subject)
         if before == NodeState.LOST and to == NodeState.LIVE and not _is_held(fleet, subject):
             yield holds.for_return(fleet, node.name, now)
 

@@ -6,7 +6,7 @@ from controller.core.fleet import Fleet
 from controller.core.ledger import FLEET
 from controller.core.nodes import Gpu, Node
 from controller.core.placement import is_free, is_placeable
-from controller.core.replicas import Life, Replica
+from controller.core.replicas import Replica
 from controller.core.stimuli import Deployment
 from controller.core.views import DeploymentView, GpuView, NodeView, ReplicaView, View
 from controller.core.workflow import phase_of
@@ -34,8 +34,7 @@ def view(fleet: Fleet, now: float) -> View:
 
 
 def _living(fleet: Fleet) -> list[Replica]:
-    found = [replica for replica in fleet.replicas.values() if fleet.life(replica) is not Life.ENDED]
-    return sorted(found, key=lambda replica: replica.id)
+    return sorted(fleet.roster.living.values(), key=lambda replica: replica.id)
 
 
 def _gpus_of(fleet: Fleet, node: str) -> list[Gpu]:
@@ -64,7 +63,7 @@ def _node(fleet: Fleet, node: Node, now: float) -> NodeView:
 
 def _gpu(fleet: Fleet, gpu: Gpu, now: float) -> GpuView:
     identity, subject, status = gpu.identity, Subject(gpu=gpu.identity.uuid), gpu.status
-    living = fleet.living_on(identity.uuid)
+    living = fleet.roster.on(identity.uuid)
     return GpuView(
         uuid=identity.uuid,
         node=gpu.node,
@@ -113,7 +112,7 @@ def _deployment(fleet: Fleet, deployment: Deployment) -> DeploymentView:
         engine=deployment.engine,
         wanted=deployment.replicas,
         replicas=len(staying(fleet, deployment.name)),
-        ready=sum(replica.is_ready for replica in fleet.living_of(deployment.name)),
+        ready=sum(replica.is_ready for replica in fleet.roster.of(deployment.name)),
         min_ready=deployment.min_ready,
         gpus_per_replica=deployment.gpus_per_replica,
     )
@@ -123,7 +122,7 @@ def is_stranded(fleet: Fleet, gpu: str) -> bool:
     """Whether nothing is wrong with a GPU but the replica that it belongs to cannot run for another one's fault."""
     if fleet.holds_on(gpu) or fleet.health(gpu) in {Health.FAILED, Health.LOST}:
         return False
-    living = [replica for replica in fleet.living_on(gpu) if len(replica.gpus) > 1]
+    living = [replica for replica in fleet.roster.on(gpu) if len(replica.gpus) > 1]
     bad = [r for r in living if fleet.word_of(r) in CANNOT_RUN]
     return any(fleet.holds_on(other) for replica in bad for other in replica.gpus)
 
@@ -132,7 +131,7 @@ def counts(fleet: Fleet, now: float) -> dict[str, int]:
     """The fleet in GPUs. ``overcommitted``: allocated beyond what takes work; ``free`` is never negative."""
     gpus = fleet.gpus
     placeable = sum(is_placeable(fleet, gpu, now) for gpu in gpus.values())
-    allocated = sum(bool(fleet.living_on(uuid)) for uuid in gpus)
+    allocated = sum(bool(fleet.roster.on(uuid)) for uuid in gpus)
     in_service = [
         uuid
         for uuid, gpu in gpus.items()
@@ -156,8 +155,8 @@ def final(fleet: Fleet, now: float) -> list[FinalLine]:
         for gpu in _gpus_of(fleet, node)
     ]
     lines += [_final(fleet, Subject(node=node), fleet.node_state(node), now) for node in sorted(fleet.nodes)]
-    for name in sorted(fleet.replicas):
-        lines += [_final(fleet, Subject(replica=name), fleet.word_of(fleet.replicas[name]).value, now)]
+    everyone = sorted(fleet.roster.living | fleet.roster.departed)
+    lines += [_final(fleet, Subject(replica=name), fleet.ledger.words[Subject(replica=name)], now) for name in everyone]
     return [*lines, FinalLine(at=now, subject=FLEET, state="fleet", counts=counts(fleet, now))]
 
 

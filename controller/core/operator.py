@@ -186,12 +186,12 @@ def _actions(fleet: Fleet, asked: Asked, *kinds: ActionKind) -> list[ActionLine]
 
 def _replicas(fleet: Fleet, asked: Asked) -> list[Replica]:
     if asked.replica is not None:
-        return [replica for replica in [fleet.replicas.get(asked.replica)] if replica is not None]
+        return [replica for replica in [fleet.roster.living.get(asked.replica)] if replica is not None]
     if asked.gpu is not None:
-        return fleet.living_on(asked.gpu)
+        return fleet.roster.on(asked.gpu)
     if asked.deployment is not None:
-        return fleet.living_of(asked.deployment)
-    return [r for r in fleet.replicas.values() if asked.node is not None and r.node == asked.node]
+        return fleet.roster.of(asked.deployment)
+    return fleet.roster.at(asked.node) if asked.node is not None else []
 
 
 def _place(asked: Asked) -> Subject | None:

@@ -33,7 +33,7 @@ def is_placeable(fleet: Fleet, gpu: Gpu, now: float) -> bool:
 
 def is_free(fleet: Fleet, gpu: Gpu, now: float) -> bool:
     """Whether it is placeable and without a replica."""
-    return not fleet.living_on(gpu.identity.uuid) and is_placeable(fleet, gpu, now)
+    return not fleet.roster.on(gpu.identity.uuid) and is_placeable(fleet, gpu, now)
 
 
 def _is_in_repair(fleet: Fleet, uuid: str) -> bool:
@@ -44,7 +44,8 @@ def _is_in_repair(fleet: Fleet, uuid: str) -> bool:
 
 def choose(fleet: Fleet, deployment: Deployment, replica: str, now: float) -> Target | None:
     """Where the replica goes; None if no node has room for all its members."""
-    burnt = {gpu for _, gpus in _recent_failures(fleet, deployment.name, now) for gpu in gpus}
+    window_s = fleet.settings.limits.window_s
+    burnt = {gpu for _, gpus in fleet.roster.failures(deployment.name, now - window_s) for gpu in gpus}
     free: dict[str, list[Gpu]] = defaultdict(list)
     for uuid, gpu in fleet.gpus.items():
         if (not deployment.gpus or uuid in deployment.gpus) and is_free(fleet, gpu, now):
@@ -53,7 +54,7 @@ def choose(fleet: Fleet, deployment: Deployment, replica: str, now: float) -> Ta
     roomy = [(node, gpus) for node, gpus in free.items() if len(gpus) >= wanted]
     if not roomy:
         return None
-    there = [r.node for r in fleet.living_of(deployment.name)]
+    there = [r.node for r in fleet.roster.of(deployment.name)]
 
     def rank(option: tuple[str, list[Gpu]]) -> tuple[object, ...]:
         node, gpus = option
@@ -69,11 +70,6 @@ def choose(fleet: Fleet, deployment: Deployment, replica: str, now: float) -> Ta
 def _rank_gpu(fleet: Fleet, gpu: Gpu, burnt: set[str]) -> tuple[object, ...]:
     uuid = gpu.identity.uuid
     return uuid in burnt, fleet.health(uuid) is not Health.HEALTHY, gpu.identity.index, uuid
-
-
-def _recent_failures(fleet: Fleet, deployment: str, now: float) -> list[tuple[float, tuple[str, ...]]]:
-    window_s = fleet.settings.limits.window_s
-    return [(at, gpus) for at, gpus in budget.failures(fleet, deployment) if at > now - window_s]
 
 
 def can_ever(deployment: Deployment, fleet: Fleet) -> bool:

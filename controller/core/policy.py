@@ -97,6 +97,8 @@ def demand(fleet: Fleet, incident: IncidentLine) -> Recovery:
     Severity and advice must come from one event: a hot GPU with a pending remap is no reason for a reset.
     """
     events = [fleet.ledger.events[key] for key in incident.events if key in fleet.ledger.events]
+    if not events:  # so old that its events were pruned: what it was opened for still holds
+        return incident.recovery if needs_repair(incident.severity, incident.recovery) else Recovery.NONE
     asked = [event.recovery for event in events if needs_repair(event.severity, event.recovery)]
     return max(asked, key=lambda recovery: recovery.rank, default=Recovery.NONE)
 

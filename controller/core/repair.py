@@ -26,6 +26,7 @@ TTL_S = {
     ActionKind.REBOOT_NODE: REBOOT_TTL_S,
     ActionKind.POWER_CYCLE: REBOOT_TTL_S,
 }
+_WHY_QUARANTINE = "no repair of ours is left: the vendor, or a person, must look"
 USED_UP = frozenset({ActionState.DONE, ActionState.FAILED, ActionState.TIMED_OUT})  # states of a try that count
 
 
@@ -83,6 +84,8 @@ def _go_on(fleet: Fleet, incident: IncidentLine, last: ActionLine, rung: ActionK
         yield from _attempt(fleet, incident, rung, now)
     elif last.budget is not None and now >= last.at + EVIDENCE_S and not has_fresh_evidence(fleet, incident, now):
         yield move(last, ActionState.EXPIRED, "it waited too long for the budget; fresh evidence is needed", now)
+    elif last.of is ActionKind.QUARANTINE:
+        yield from quarantine(fleet, incident, _WHY_QUARANTINE, now)
     else:
         yield from _draw_up(fleet, incident, last.of, last.id, last.attempt, now)
 
@@ -98,7 +101,7 @@ def _again(fleet: Fleet, incident: IncidentLine, last: ActionLine, now: float) -
 def _attempt(fleet: Fleet, incident: IncidentLine, rung: ActionKind, now: float) -> Iterator[AnyLine]:
     nth = sum(action.of is rung for action in tries_of(fleet, incident))
     if rung is ActionKind.QUARANTINE:
-        yield from quarantine(fleet, incident, "no other repair is left", now)
+        yield from quarantine(fleet, incident, _WHY_QUARANTINE, now)
     else:
         yield from _draw_up(fleet, incident, rung, action_id(rung, incident.id, nth), nth + 1, now)
 
@@ -174,7 +177,7 @@ def say_what_would(fleet: Fleet, incident: IncidentLine, now: float) -> Iterator
     verdict = may_act(fleet, fleet.gpus[gpu].node, ActionKind.DRAIN, now)
     if verdict.leave is not Leave.WOULD:
         return
-    for replica in fleet.living_on(gpu):
+    for replica in fleet.roster.on(gpu):
         yield from would_drain(fleet, replica, for_incident(incident), verdict.why, now)
     if not tries_of(fleet, incident):
         yield from _attempt(fleet, incident, rung, now)

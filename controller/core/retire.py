@@ -16,6 +16,7 @@ from controller.core.ledger import STARTED
 from controller.core.names import action_id
 from controller.core.policy import Leave, Verdict, may_act, rule_of
 from controller.core.replicas import Life, Replica, incident_of, is_leaving
+from controller.core.roster import GAVE_UP
 from controller.core.settings import STOP_GRACE_S
 from controller.core.stimuli import Deployment
 from vocab.lines import ActionLine, Budget, IncidentLine
@@ -47,7 +48,7 @@ def for_incident(incident: IncidentLine) -> Errand:
 
 def empty(fleet: Fleet, incident: IncidentLine, now: float) -> Iterator[ActionLine]:
     """Drain the replicas of an incident's GPU."""
-    for replica in fleet.living_on(incident.subject.gpu or ""):
+    for replica in fleet.roster.on(incident.subject.gpu or ""):
         if fleet.life(replica) is not Life.RUN or replica.is_dead or incident_of(fleet.ledger, replica) is None:
             continue
         verdict = may_act(fleet, replica.node, ActionKind.DRAIN, now)
@@ -60,7 +61,7 @@ def empty(fleet: Fleet, incident: IncidentLine, now: float) -> Iterator[ActionLi
 def asked(fleet: Fleet, now: float) -> Iterator[ActionLine]:
     """Go on with drains that no incident leads: of a person (no level and no pause forbids them) or of a surplus."""
     for action in fleet.ledger.live(ActionKind.DRAIN):
-        replica = fleet.replicas.get(action.subject.replica or "")
+        replica = fleet.roster.living.get(action.subject.replica or "")
         if action.incident is None and action.state is ActionState.WAITING and replica is not None:
             for line in _when_spared(fleet, replica, Errand(action.rule), now):
                 yield from _unless_said(fleet, replace(line, id=action.id))
@@ -150,15 +151,15 @@ def _is_replacement_coming(fleet: Fleet, deployment: Deployment) -> bool:
 
 
 def _is_replaced(fleet: Fleet, deployment: Deployment) -> bool:
-    ready = [r for r in fleet.living_of(deployment.name) if r.is_ready and not is_leaving(fleet.ledger, r)]
+    ready = [r for r in fleet.roster.of(deployment.name) if r.is_ready and not is_leaving(fleet.ledger, r)]
     return len(ready) >= deployment.replicas
 
 
 def cut_off(fleet: Fleet, now: float) -> Iterator[ActionLine]:
     """Stop what did not end within its drain, and what did not become ready within its start."""
-    for replica in list(fleet.replicas.values()):
+    for replica in list(fleet.roster.living.values()):
         late = _late(fleet, replica)
-        if late is None or fleet.life(replica) in {Life.STOP, Life.ENDED}:
+        if late is None or fleet.life(replica) is Life.STOP:
             continue
         errand = Errand(late.rule, late.incident)
         if late.of is ActionKind.START_REPLICA or late.rule == ASKED:  # it serves nobody, or a person wants it gone
@@ -183,13 +184,13 @@ def _late(fleet: Fleet, replica: Replica) -> ActionLine | None:
 
 def bury(fleet: Fleet, now: float) -> Iterator[ActionLine]:
     """Take away what has died and what its agent no longer restarts: there is nothing left to harm."""
-    for replica in list(fleet.replicas.values()):
+    for replica in list(fleet.roster.living.values()):
         if fleet.life(replica) is not Life.RUN or not fleet.knows(replica.node, now):
             continue
         incident = incident_of(fleet.ledger, replica)
         if replica.is_dead:
             why = f"it has ended and is not restarted: {_how_it_ended(replica)}"
-            yield _stop(fleet, replica, Errand(budget.GAVE_UP, incident), ActionState.DONE, why, now)
+            yield _stop(fleet, replica, Errand(GAVE_UP, incident), ActionState.DONE, why, now)
         elif replica.start is None and replica.status is None and fleet.node(replica.node).replicas_at is not None:
             why = "it was found here once, and its node no longer lists it"
             yield _stop(fleet, replica, Errand(GONE, incident), ActionState.DONE, why, now)

@@ -21,8 +21,8 @@ def announce(fleet: Fleet, now: float) -> Iterator[StateLine]:
     for subject in touched:
         if subject.gpu is not None and subject.gpu in fleet.gpus:
             yield from _of_gpu(fleet, subject.gpu, now)
-        elif subject.replica is not None and subject.replica in fleet.replicas:
-            yield from _of_replica(fleet, fleet.replicas[subject.replica], now)
+        elif (replica := fleet.roster.find(subject.replica)) is not None:
+            yield from _of_replica(fleet, replica, now)
 
 
 def of_gpu(fleet: Fleet, gpu: str, now: float) -> str | None:
@@ -61,7 +61,7 @@ def _of_replica(fleet: Fleet, replica: Replica, now: float) -> Iterator[StateLin
         if to is None or to == before:
             return
         line = StateLine(at=now, subject=replica.subject, from_=before, to=to, why=why)
-        if before is None and replica.start is None:
+        if replica.start is None:
             line = replace(line, deployment=replica.deployment, target=Target(node=replica.node, gpus=replica.gpus))
         yield line
 

@@ -58,7 +58,7 @@ def _is_held(fleet: Fleet, incident: IncidentLine, _now: float) -> bool:
 
 
 def _is_empty(fleet: Fleet, incident: IncidentLine, _now: float) -> bool:
-    return not fleet.living_on(incident.subject.gpu or "")
+    return not fleet.roster.on(incident.subject.gpu or "")
 
 
 def _release(fleet: Fleet, incident: IncidentLine, now: float) -> Lines:
@@ -119,7 +119,7 @@ def _is_ordered(fleet: Fleet, incident: IncidentLine, of: ActionKind) -> bool:
 def _phase_of_work(fleet: Fleet, gpu: str) -> Phase:
     """Fenced while a held GPU still has a replica, draining once that was told to go."""
     holds = fleet.ledger.standing(Subject(gpu=gpu))
-    working = [replica for replica in fleet.living_on(gpu) if not replica.is_dead]
+    working = [replica for replica in fleet.roster.on(gpu) if not replica.is_dead]
     if any(fleet.life(replica) is not Life.RUN for replica in working) and holds:
         return Phase.DRAINING
     by_policy = any(hold.owner == OWNER and hold.incident is not None for hold in holds)

@@ -226,6 +226,19 @@ def test_a_board_that_needs_the_vendor_is_quarantined_until_a_person_releases_it
     assert world.gpu(node.gpus[0]).state == "healthy"
 
 
+def test_a_quarantine_that_a_pause_forbade_follows_the_resume(make_world: MakeWorld) -> None:
+    world = make_world(IDLE)
+    node = world.nodes["n1"]
+    node.hit(node.gpus[0], "xid:79", world.now)
+    world.run(4)
+    world.ask("pause")
+    node.hit(node.gpus[0], "remap_failed", world.now)
+    world.run(4)
+    assert world.actions(ActionKind.QUARANTINE)[-1].state is ActionState.WOULD
+    world.ask("resume")
+    assert world.gpu(node.gpus[0]).state == "quarantined"
+
+
 def test_a_person_drains_a_gpu_and_its_replica_moves(world: World, node: Node) -> None:
     old = world.replica_on(node.gpus[0])
     world.ask("drain", gpu=node.gpus[0], reason="a new fan")

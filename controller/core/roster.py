@@ -1,0 +1,111 @@
+"""The roster: which replicas there are, by name, GPU and deployment; which have departed, and which failed lately.
+
+It is folded from lines like the ledger. Only what agents say of a replica (its status) is heard.
+"""
+
+from collections import defaultdict, deque
+from collections.abc import Iterator
+
+from controller.core.replicas import Replica
+from vocab.lines import ActionLine, StateLine
+from vocab.messages import ReplicaStatus
+from vocab.states import ActionKind, ActionState
+
+GAVE_UP = "replica/gave_up"  # the rule under which a replica that its agent no longer restarts is taken away
+FAILURES_KEPT = 64  # of a deployment: many more than a window's budget
+_FAILED = frozenset({ActionState.FAILED, ActionState.TIMED_OUT})
+_ENDS = frozenset({ActionKind.DRAIN, ActionKind.STOP_REPLICA})
+
+
+class Roster:
+    """All replicas. ``living`` and ``departed`` are for reading."""
+
+    def __init__(self) -> None:
+        self.living: dict[str, Replica] = {}
+        self.departed: dict[str, Replica] = {}
+        self._on: dict[str, dict[str, None]] = defaultdict(dict)
+        self._failures: dict[str, deque[tuple[float, str, tuple[str, ...]]]] = defaultdict(
+            lambda: deque(maxlen=FAILURES_KEPT)
+        )
+
+    def fold(self, line: ActionLine | StateLine) -> None:
+        """A replica was started, or found; it failed, or departed."""
+        name = line.subject.replica
+        if name is None:
+            return
+        if line.target is not None and self.find(name) is None:
+            self.add(Replica(name, line.deployment or "", line.target.node, line.target.gpus))
+        replica = self.find(name)
+        if replica is None or isinstance(line, StateLine):
+            return
+        if line.of is ActionKind.START_REPLICA and line.target is not None:
+            replica.start = line.id
+            if line.state in _FAILED:
+                self._fail(replica, line.at)
+        elif line.of in _ENDS and line.state is ActionState.DONE:
+            if line.rule == GAVE_UP and line.incident is None:
+                self._fail(replica, line.at)
+            self._depart(replica)
+
+    def add(self, replica: Replica) -> None:
+        """One that runs, or will."""
+        self.living[replica.id] = replica
+        for gpu in replica.gpus:
+            self._on[gpu][replica.id] = None
+
+    def _fail(self, replica: Replica, at: float) -> None:
+        """It failed though nothing was wrong with its GPUs; once a replica."""
+        failures = self._failures[replica.deployment]
+        if all(name != replica.id for _, name, _ in failures):
+            failures.append((at, replica.id, replica.gpus))
+
+    def _depart(self, replica: Replica) -> None:
+        self.departed[replica.id] = replica
+        self.living.pop(replica.id, None)
+        for gpu in replica.gpus:
+            self._on[gpu].pop(replica.id, None)
+
+    def find(self, name: str | None) -> Replica | None:
+        """The replica of this name, living or departed."""
+        return self.living.get(name or "") or self.departed.get(name or "")
+
+    def on(self, gpu: str | None) -> list[Replica]:
+        """The living replicas on a GPU."""
+        return [self.living[name] for name in self._on.get(gpu or "", ())]
+
+    def of(self, deployment: str) -> list[Replica]:
+        """The living replicas of a deployment, oldest first."""
+        return [replica for replica in self.living.values() if replica.deployment == deployment]
+
+    def at(self, node: str) -> list[Replica]:
+        """The living replicas of a node."""
+        return [replica for replica in self.living.values() if replica.node == node]
+
+    def failures(self, deployment: str, since: float) -> list[tuple[float, tuple[str, ...]]]:
+        """When and on which GPUs replicas of a deployment failed after ``since``."""
+        return [(at, gpus) for at, _, gpus in self._failures.get(deployment, ()) if at > since]
+
+    def hear(self, node: str, statuses: tuple[ReplicaStatus, ...]) -> Iterator[Replica]:
+        """What an agent says of its replicas; those of which it says something new. An unknown one is adopted."""
+        for status in statuses:
+            replica = self.living.get(status.replica)
+            if replica is None and status.replica not in self.departed and status.members and status.phase != "stopped":
+                gpus = tuple(member.gpu for member in status.members)
+                replica = Replica(status.replica, status.deployment, node, gpus)
+                self.add(replica)
+            if replica is not None:
+                before, replica.status = replica.status, status
+                if before is None or _essence(before) != _essence(status):
+                    yield replica
+
+    def miss(self, node: str, listed: set[str]) -> Iterator[Replica]:
+        """The replicas that their agent named before and names no longer."""
+        for replica in self.at(node):
+            if replica.id not in listed and replica.status is not None:
+                replica.status = None
+                yield replica
+
+
+def _essence(status: ReplicaStatus) -> tuple[object, ...]:
+    """What a decision can rest on; counts of requests change with every look and decide nothing."""
+    return status.phase, status.ready, status.admitting, status.stepping, status.token, status.exit, status.url
