@@ -45,6 +45,7 @@ class House:
         self._wanted: set[str] = set()
         self._lock: IO[bytes] | None = None
         self._watchers: set[asyncio.Task[None]] = set()
+        self._abandoned = False
 
     @contextlib.asynccontextmanager
     async def opened(self) -> AsyncIterator["House"]:
@@ -153,8 +154,18 @@ class House:
         """Wait until the process has ended; its exit code."""
         return await self._children[name].wait()
 
+    def abandon(self) -> None:
+        """Let go of everything as a house does that is killed: nothing is stopped, the next one sweeps."""
+        self._wanted.clear()
+        self._children.clear()
+        self._abandoned = True
+        if self._lock:
+            self._lock.close()
+
     async def close(self) -> None:
         """Stop all: gateway, controller, agent, then the replicas; leaves no process behind."""
+        if self._abandoned:
+            return
         self._wanted.clear()
         for child in self._children.values():
             if child.returncode is None:
