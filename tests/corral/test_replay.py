@@ -10,7 +10,7 @@ import pytest
 from corral.replay import replay
 
 RECORDINGS = Path(__file__).parent.parent / "data" / "recordings"
-NAMES = sorted(path.stem for path in RECORDINGS.glob("*.jsonl"))
+NAMES = sorted(path.stem for path in RECORDINGS.glob("*.decisions"))
 NODE = {
     "obs": "node",
     "at": 0,
