@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from agent.judge.folds import SEPARATOR
+from agent.judge.fold import SEPARATOR
 from agent.probes.probe import Finding
 from agent.probes.scene import Scene
 from vocab.catalogue.codes import row
@@ -33,7 +33,7 @@ def subject(finding: Finding, scene: Scene) -> str:
 def fold_key(finding: Finding, scene: Scene) -> str:
     """Equal for findings that belong into one fold. Injected ones never fold with real ones."""
     parts = (subject(finding, scene), finding.code, discriminator(finding), "injected" if finding.injected else "")
-    return SEPARATOR.join(parts)
+    return SEPARATOR.join(part.replace(SEPARATOR, " ") for part in parts)  # a line may hold any character
 
 
 def is_partial(finding: Finding) -> bool:

@@ -16,7 +16,7 @@ import msgspec
 
 from agent.judge.folds import Folds
 from agent.judge.form import agrees, fold_key, form, is_partial, quiet
-from agent.judge.links import BY_EFFECT, Memory, effects_of
+from agent.judge.links import BY_EFFECT, Memory, effects_of, reaches_peers
 from agent.judge.standing import Board
 from agent.probes.activity import ActivityProbe
 from agent.probes.ecc import EccProbe
@@ -177,7 +177,7 @@ class Judge:
         if key in folds.open:
             return key, ()
         if is_partial(finding):
-            whole = next((known for known in folds.recent(now) if agrees(key, known)), None)
+            whole = next((known for known in folds.recent(key, now) if agrees(key, known)), None)
             if whole is not None:
                 return whole, ()
         crowd = folds.crowded(key)
@@ -197,6 +197,10 @@ class Judge:
         effects = effects_of(cause.code)
         if not effects or cause.injected:
             return
-        folds = self._mind.folds
-        waiting = [k for k, f in folds.open.items() if f.event.code in effects and f.event.cause is None]
+        folds, everywhere = self._mind.folds, reaches_peers(cause.code)
+        waiting = [
+            key
+            for key, event in folds.of_codes(effects)
+            if event.cause is None and (everywhere or event.gpu == cause.gpu)
+        ]
         folds.change(waiting, lambda event: self._explained(event, now))

@@ -113,10 +113,19 @@ class Memory(msgspec.Struct):
 @lru_cache(maxsize=512)
 def effects_of(code: str) -> frozenset[str]:
     """The codes that ``code`` can explain, for events that were judged before their cause was read."""
-    anything = code.startswith("xid:") and code not in NOT_ROOTS
-    return frozenset(
-        link.effect for link in LINKS if (link.causes is None and anything) or (link.causes and code in link.causes)
-    )
+    return frozenset(link.effect for link in LINKS if _explains(link, code))
+
+
+@lru_cache(maxsize=512)
+def reaches_peers(code: str) -> bool:
+    """Whether ``code`` can explain events of other GPUs."""
+    return any(link.any_gpu for link in LINKS if _explains(link, code))
+
+
+def _explains(link: Link, code: str) -> bool:
+    if link.causes is None:
+        return code.startswith("xid:") and code not in NOT_ROOTS
+    return code in link.causes
 
 
 def _fits(known: Known, wanted: frozenset[str] | None, event: Event, *, any_gpu: bool) -> bool:

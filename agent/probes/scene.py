@@ -8,6 +8,7 @@ import msgspec
 
 from vocab.observations import GpuIdentity, GpuSample, NodeSeen
 
+MOST_ADDRESSES = 256  # a node has a dozen or two; more are made up by whoever wrote the line
 BOOT_GRACE_S = 300.0  # drivers and fabric managers of an 8-GPU board need minutes after a boot
 
 
@@ -45,9 +46,13 @@ class Scene(msgspec.Struct):
 
     def learn(self, pci: str, gpu: str) -> None:
         """From now on ``pci`` is where ``gpu`` is; it is nowhere else."""
-        for address in [old for old, uuid in self.addresses.items() if uuid == gpu and old != pci]:
+        if self.addresses.get(pci) == gpu:
+            return
+        for address in [old for old, uuid in self.addresses.items() if uuid == gpu]:
             del self.addresses[address]
         self.addresses[pci] = gpu
+        if len(self.addresses) > MOST_ADDRESSES:
+            self.addresses.pop(next((old for old, uuid in self.addresses.items() if uuid not in self.gpus), pci))
 
     def place(self, pci: str | None) -> Place:
         """The GPU at an address.."""

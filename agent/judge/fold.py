@@ -1,0 +1,77 @@
+"""One fold: an event that may still grow, and how one more evidence joins it."""
+
+import msgspec
+
+from vocab.events import Event, Flag
+
+SEPARATOR = "\x1f"  # of the parts of a key: subject, code, discriminator, injected
+WINDOW_S = 60.0
+REVISION_S = 10.0
+MOST_EVIDENCE = 6  # the first of a fold; later ones say the same, and a storm must stay small
+STORM = 600  # repeats in one fold: ten a second for a minute
+_DOUBTS = frozenset({Flag.INFERRED, Flag.PARTIAL, Flag.LOOKUP_FAILED})  # one sure evidence ends them
+
+
+class Fold(msgspec.Struct):
+    """An event that may still grow, as it is now and as it was last sent. ``order`` rises with each that is opened."""
+
+    event: Event
+    seen: float
+    sent: float
+    order: int
+    dirty: bool = False
+
+    @property
+    def due(self) -> float:
+        """When its next revision may go out."""
+        return self.sent + REVISION_S
+
+    @property
+    def ends(self) -> float:
+        """When it is over, if nothing more comes."""
+        return self.seen + WINDOW_S
+
+    def send(self, now: float) -> Event:
+        """The revision that goes out now."""
+        self.event = msgspec.structs.replace(self.event, rev=self.event.rev + 1)
+        self.sent, self.dirty = now, False
+        return self.event
+
+
+def rank(event: Event) -> tuple[int, int]:
+    """How harsh an event is judged: severity first."""
+    return event.severity.rank, event.recovery.rank
+
+
+def judgement(event: Event) -> tuple[int, str | None, int, int]:
+    """What a new revision is worth: count, cause and how harsh."""
+    return event.count, event.cause, *rank(event)
+
+
+def merge(old: Event, new: Event) -> Event:
+    """The fold's event after one more; its identity and first time stay, the harsher judgement wins."""
+    harsher = new if rank(new) > rank(old) else old
+    count = old.count + new.count
+    return msgspec.structs.replace(
+        old,
+        count=count,
+        last_at=new.last_at or old.last_at,
+        severity=harsher.severity,
+        recovery=harsher.recovery,
+        gpu=old.gpu or new.gpu,
+        pid=old.pid if old.pid is not None else new.pid,
+        process=old.process or new.process,
+        fields=new.fields | old.fields,
+        cause=old.cause or new.cause,
+        flags=_flags(old, new, count),
+        evidence=(*old.evidence, *new.evidence)[:MOST_EVIDENCE],
+    )
+
+
+def _flags(old: Event, new: Event, count: int) -> tuple[Flag, ...]:
+    if old.flags == new.flags and count < STORM:
+        return old.flags
+    flags = {*old.flags, *new.flags} - (_DOUBTS - (set(old.flags) & set(new.flags)))
+    if count >= STORM:
+        flags.add(Flag.STORM)
+    return tuple(sorted(flags))
