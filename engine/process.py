@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from engine.config import EngineConfig
+from engine.location import locate
 from engine.pulse import Pulse
 from engine.server import application
 from engine.service import Service
@@ -39,13 +40,14 @@ async def serve(config: EngineConfig, load: "Callable[[], Loaded]") -> tuple[int
 
     Raises ConfigError and ModelError.
     """
+    locate(config.model)
     token = read_token(config.token_file)
     service = Service(config, load, SystemClock())
+    _obey_signals(service)
     pulse = Pulse(config.beat, service.beat)
-    service.steps.after_step = pulse.write
+    service.steps.after_step = service.on_change = pulse.write
     runner = await listen(application(service, token), config.listen, token=token, cancel_on_disconnect=True)
     log.info("listening", extra={"replica": config.replica, "address": runner.addresses[0], "model": config.model})
-    _obey_signals(service)
     pulse.start()
     service.start()
     watchdog = asyncio.create_task(_feed_watchdog(service))

@@ -206,9 +206,9 @@ class Routes:
                 await response.prepare(request)
             if piece.finish is Finish.ERROR:
                 self._service.booked(piece.finish)
-                message = "the step loop of this replica has stopped"
-                await response.write(event({"error": {"message": message, "type": "server_error", "code": "failed"}}))
-                return response
+                broken = {"message": str(Unavailable("failed")), "type": "unavailable", "code": "failed"}
+                await response.write(event({"error": broken}))
+                return response  # without [DONE]: it is not done
             if form.wants(piece):
                 await response.write(event(form.chunk(piece)))
             if piece.finish is not None:
@@ -219,12 +219,10 @@ class Routes:
         return response
 
 
-def _refuse_broken(finish: Finish | None) -> None:
+def _refuse_broken(finish: Finish) -> None:
     """Raise Unavailable for an answer that ended by no fault of its request: it can be asked for elsewhere."""
-    if finish is Finish.ABORT:
-        raise Unavailable("draining", "this replica stopped before the answer was whole")
-    if finish is Finish.ERROR:
-        raise Unavailable("failed", "the step loop of this replica has stopped")
+    if finish in {Finish.ABORT, Finish.ERROR}:
+        raise Unavailable("cut_off" if finish is Finish.ABORT else "failed")
 
 
 async def _encode(loaded: "Loaded", text: str, *, special: bool) -> list[int]:

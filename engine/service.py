@@ -98,7 +98,7 @@ class Service:
         """A request's stay, from the gate to the last byte of its answer. Raises Unavailable."""
         try:
             if len(self._queues) >= self.config.max_running + self.config.max_waiting:
-                raise Unavailable("queue_full", "too many requests wait on this replica; try again or elsewhere")
+                raise Unavailable("queue_full")
             self.gate.enter(panic=panic)
         except Unavailable as error:
             self.metrics.refused(error.code)
@@ -113,6 +113,7 @@ class Service:
     async def answer(self, prompt: list[int], sampling: Sampling, stops: list[str]) -> AsyncGenerator[Piece, None]:
         """The pieces of an answer; the last one has ``finish``. Closing the iterator early frees what it held."""
         assert self.loaded is not None
+        self.gate.check_begun()  # it may have failed, or been cut off, while the prompt was read
         name = f"{self.config.replica}-{next(self._names)}"
         text = AnswerText(self.loaded.tokenizer.decode, stops)
         queue = self._queues[name] = asyncio.Queue()
@@ -215,6 +216,7 @@ class Service:
                 return DRAINED
             if left_s == 0.0:
                 log.warning("cutting off", extra={"open": self.gate.open_requests})
+                self.gate.cut_off = True
                 self.steps.abort_all()
                 await self._last_words()
                 return CUT_OFF

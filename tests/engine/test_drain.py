@@ -112,7 +112,7 @@ async def test_an_answer_that_has_not_begun_is_sent_elsewhere_when_cut_off(tiny_
             status, body, headers = await task
             assert status in {200, 503}
             if status == 503:
-                assert body["error"]["code"] == "draining"
+                assert body["error"]["code"] == "cut_off"
                 assert "Retry-After" in headers
         assert await here.over == 3
 
@@ -133,7 +133,7 @@ async def test_a_replica_whose_step_loop_failed_says_so_and_ends(tiny_model: Pat
         assert {(await here.call("GET", path))[0] for path in ("/health", "/healthz")} == {503}
         assert await readiness(here) == {(503, False, "failed")}
         assert await here.over == 1
-        assert here.service.failed == 2
+        assert here.service.failed in {1, 2}  # the second may already find the gate closed
         assert not here.service.beat().ready
 
 

