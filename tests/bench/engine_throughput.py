@@ -9,6 +9,7 @@ row of each table follows one request that warms up. Ratios within a table are s
 
 import argparse
 import asyncio
+import itertools
 import json
 import statistics
 import subprocess
@@ -53,9 +54,10 @@ async def row(base: str, clients: int, tokens: int) -> str:
         runs = await asyncio.gather(*(one(session, base, 100 * clients + n, tokens) for n in range(clients)))
         took_s = time.perf_counter() - began
     first_ms = statistics.median(times[1] - times[0] for times in runs) * 1e3
-    gaps_ms = sorted((b - a) * 1e3 for times in runs for a, b in zip(times[1:], times[2:], strict=False))
+    gaps_ms = sorted((b - a) * 1e3 for times in runs for a, b in itertools.pairwise(times[1:]))
     p99 = gaps_ms[len(gaps_ms) * 99 // 100]
-    return f"{clients:>7} {clients * tokens / took_s:>11.1f} {first_ms:>14.0f} {statistics.median(gaps_ms):>12.0f} {p99:>12.0f}"
+    p50 = statistics.median(gaps_ms)
+    return f"{clients:>7} {clients * tokens / took_s:>12.1f} {first_ms:>14.0f} {p50:>12.0f} {p99:>12.0f}"
 
 
 async def until_ready(base: str) -> float:
@@ -91,7 +93,8 @@ def main() -> None:
     [port] = free_ports(1)
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "engine", "--replica", "bench", "--model", "smollm2", "--served-name", "bench",
-                   "--listen", f"127.0.0.1:{port}", "--beat", f"{folder}/beat", "--threads", str(options.threads)]  # fmt: skip
+                   "--listen", f"127.0.0.1:{port}", "--beat", f"{folder}/beat",
+                   "--threads", str(options.threads)]  # fmt: skip
         engine = subprocess.Popen(command, cwd=ROOT)
         try:
             asyncio.run(measure(f"http://127.0.0.1:{port}", options.clients, options.tokens))

@@ -1,14 +1,18 @@
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import gguf
 import numpy as np
 import pytest
+import torch
 
-from engine import location
+from engine import architecture, location
+from engine.checkpoint import FolderCheckpoint
+from engine.gguf_file import GgufFile
 from engine.loading import load_model
 from engine.location import locate
-from engine.weights import WeightCache
+from engine.weights import WeightCache, load
 from tests.engine import tiny
 from tests.engine.replica import settings
 from tests.engine.test_runner import generate, wish
@@ -69,8 +73,6 @@ def test_gguf_and_safetensors_of_one_model_answer_alike(tiny_model: Path, tmp_pa
 
 
 def test_quantized_gguf_is_read_as_the_gguf_library_reads_it(tmp_path: Path) -> None:
-    from engine.gguf_file import GgufFile
-
     path = write_gguf(tmp_path / "m.gguf", quantized=True)
     ours, theirs = GgufFile(path), gguf.GGUFReader(path)
     assert ours.names == {tensor.name for tensor in theirs.tensors}
@@ -114,10 +116,6 @@ def test_weights_that_cannot_be_kept_are_used_all_the_same(tiny_model: Path, tmp
     class FullDisk(WeightCache):
         def store(self, weights: object) -> None:
             raise OSError(28, "No space left on device")
-
-    from engine import architecture
-    from engine.checkpoint import FolderCheckpoint
-    from engine.weights import load
 
     arch = architecture.from_config_json(json.loads((tiny_model / "config.json").read_text()), "config.json")
     cache = FullDisk(tmp_path / "cache", [tiny_model / "model.safetensors"], arch)
@@ -206,3 +204,22 @@ def test_a_model_longer_than_the_cache_serves_what_the_cache_holds(tmp_path: Pat
     long = tiny.write_model(tmp_path / "long", tiny.config(max_position_embeddings=100_000))
     model = load_model(settings(long, kv_mib=1))
     assert model.max_len == model.scheduler.pool.count * 16 == 2_720
+
+
+def test_replicas_that_start_together_convert_once(tiny_model: Path, tmp_path: Path) -> None:
+    arch = architecture.from_config_json(json.loads((tiny_model / "config.json").read_text()), "config.json")
+    converted = []
+
+    class Counted(FolderCheckpoint):
+        def parts(self, name: str) -> tuple[str, ...]:
+            converted.append(name)
+            return super().parts(name)
+
+    def start(_: int) -> dict[str, torch.Tensor]:
+        cache = WeightCache(tmp_path / "cache", [tiny_model / "model.safetensors"], arch)
+        return load(Counted(tiny_model), arch, cache)
+
+    with ThreadPoolExecutor(4) as replicas:
+        loaded = list(replicas.map(start, range(4)))
+    assert converted.count("embed") == 1
+    assert all(torch.equal(one["2.down"], loaded[0]["2.down"]) for one in loaded)
