@@ -147,7 +147,7 @@ class ServiceSeen(Observation, frozen=True, kw_only=True, omit_defaults=True, ta
     unit: str
     active: bool | str = True
     restarts: int | None = None
-    started_at: float | None = None
+    started_at: float | str | None = None  # any mark that changes with each start
 
 
 class Member(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

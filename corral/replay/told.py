@@ -19,18 +19,11 @@ from vocab.lines import (
     Subject,
 )
 
-# fields that a line has only if there is something to say
-OPTIONAL = {
-    "device",
-    "suspects",
-    "closed_because",
-    "incident",
-    "target",
-    "disrupts",
-    "covered_by",
-    "deployment",
-    "counts",
-}
+# fields that a line has only if there is something to say; an action always says which incident it is for, or null
+OPTIONAL = frozenset(
+    {"device", "suspects", "closed_because", "incident", "target", "disrupts", "covered_by", "deployment"}
+)
+OPTIONAL_OF: dict[type, frozenset[str]] = {ActionLine: OPTIONAL - {"incident"}}
 EARLY = 10**8  # smaller times are counted from the recording's own zero, not from 1970
 
 
@@ -38,7 +31,8 @@ def as_json(line: AnyLine) -> bytes:
     """One JSON object; optional fields only where they say something; the fleet's counts stand beside its state."""
     form: dict[str, Any] = msgspec.to_builtins(line)
     counts = form.pop("counts", {})
-    kept = {key: value for key, value in form.items() if key not in OPTIONAL or (value is not None and value != ())}
+    optional = OPTIONAL_OF.get(type(line), OPTIONAL)
+    kept = {key: value for key, value in form.items() if key not in optional or (value is not None and value != ())}
     return msgspec.json.encode(kept | counts)
 
 
