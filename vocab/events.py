@@ -150,11 +150,12 @@ class Cleared(msgspec.Struct, frozen=True, kw_only=True):
 
 
 MAX_EVIDENCE = 20
+HISTORY = "history"  # a field that is set on events of an earlier boot: they are shown and open nothing
 
 
 def rfc3339(at: float) -> str:
     """``at`` (seconds since the epoch) as RFC 3339 UTC with microseconds and ``Z``."""
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
 
 
 def epoch_s(stamp: str) -> float:

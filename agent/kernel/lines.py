@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 from agent.kernel.bus import device, machine_check, peer_memory
@@ -50,8 +51,9 @@ BUS_LOST = 79  # the Xid that a line about a GPU off the bus stands for, where n
 _RPC_TIMEOUT = 119
 
 
+@lru_cache(maxsize=64)  # a storm says the same again and again
 def classify(text: str) -> Parts | None:
-    """The parts of a kernel text (as arguments of ``Parsed``), None if it is nothing of ours."""
+    """The parts of a kernel text (as arguments of ``Parsed``; not to be changed), None if it is nothing of ours."""
     if text.startswith(MARK):
         return driver(text[len(MARK) :])
     for reader in (sxid, device, machine_check, peer_memory):

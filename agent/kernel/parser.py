@@ -66,20 +66,24 @@ class _Open:
         return _whole(self.prefix, self.texts, tuple(self.lines)) or self.parsed
 
 
+# One of these stands in every line of a kind that we know, and in few others.
+MARKS = (
+    "NVRM:",
+    "nvidia-",
+    "AER: ",
+    "PCIe ",
+    "mce: ",
+    "nv_mem ",
+    ":   ",  # the details below an AER report
+    "GSP task ",
+    "Reported by libos ",
+    "RISC-V ",
+)
+
+
 def of_interest(line: str) -> bool:
     """Whether a line can be of a kind that we know: a quick look, true for all that are and few others."""
-    return (
-        "NVRM:" in line
-        or "nvidia-" in line
-        or "AER: " in line
-        or "PCIe " in line
-        or "mce: " in line
-        or "nv_mem " in line
-        or ":   " in line  # the details below an AER report
-        or "GSP task " in line
-        or "Reported by libos " in line
-        or "RISC-V " in line
-    )
+    return any(mark in line for mark in MARKS)
 
 
 class Parser:

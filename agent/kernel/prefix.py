@@ -5,6 +5,7 @@ Each pattern is anchored, has bounded parts and no two repeats that can match th
 
 import re
 from datetime import UTC, datetime
+from functools import lru_cache
 
 import msgspec
 
@@ -35,6 +36,7 @@ FACILITIES = ("kern", "user", "mail", "daemon", "auth", "syslog", "lpr", "news",
 _TEXTS = ("NVRM:", "nvidia-nvswitch", "nvidia-peermem", "nv_mem ", "pcieport ", "nvidia ", "mlx5_core ", "mce: ", "[")
 
 
+@lru_cache(maxsize=8)  # several ask for the same line in turn
 def split(line: str) -> tuple[Prefix, str] | None:
     """The prefix of a line and what the kernel printed; None for a line that some other program logged."""
     first = line[:1]

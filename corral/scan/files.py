@@ -1,6 +1,6 @@
-"""Files of kernel log as lines: plain or gzip, standard input, and the journal's JSON form.
+"""Files of kernel log as blocks of whole lines: plain or gzip, standard input; and the journal's JSON form.
 
-Read in blocks, so a file of any size, and a line of any length, takes the same memory.
+A file of any size, and a line of any length, takes the same memory.
 """
 
 import gzip
@@ -49,8 +49,8 @@ class _JournalEntry(msgspec.Struct):
 _DECODER = msgspec.json.Decoder(_JournalEntry)
 
 
-def lines(path: str) -> Iterator[str]:
-    """The lines of a file (``-``: standard input), without their ends. Raises InputError naming path and reason."""
+def blocks(path: str) -> Iterator[str]:
+    """Whole lines of a file (``-``: standard input), joined by newlines. Raises InputError naming path and reason."""
     try:
         with _opened(path) as stream:
             yield from _cut(stream)
@@ -73,19 +73,18 @@ def _unpacked(raw: BufferedReader) -> BufferedIOBase:
 
 
 def _cut(stream: BufferedIOBase) -> Iterator[str]:
-    """Blocks into lines. What a line has beyond MAX_LINE is dropped."""
+    """Blocks that end where a line ends. Of a line that is longer than a block only the beginning is kept."""
     rest = b""
     while block := stream.read1(_BLOCK):
         head, newline, tail = block.rpartition(b"\n")
         if newline:
-            for line in (rest + head).decode(errors="replace").split("\n"):
-                yield line if len(line) <= MAX_LINE else line[:MAX_LINE]
+            yield (rest + head).decode(errors="replace")
             rest = tail
         else:
             rest += tail
         rest = rest[: 4 * MAX_LINE]  # in bytes: four a character at most
     if rest:
-        yield rest.decode(errors="replace")[:MAX_LINE]
+        yield rest.decode(errors="replace")
 
 
 def journal(line: str) -> Entry | None:

@@ -7,10 +7,11 @@ from typing import TextIO
 import msgspec
 
 from agent.kernel.parsed import Parsed, Prefix
-from agent.kernel.parser import Parser, of_interest
+from agent.kernel.parser import Parser
 from agent.kernel.prefix import split
-from corral.scan.files import Entry, journal, lines
+from corral.scan.files import Entry, blocks, journal
 from corral.scan.judged import SOURCES, Judged
+from corral.scan.sieve import Sieve
 from corral.scan.stamps import Stamps, zone
 from corral.scan.table import HEADER, line
 from vocab.errors import InputError
@@ -89,35 +90,44 @@ class _Reader:
         self._stamps = stamps
         self._parser = Parser()
         self._judged = Judged()
+        self._lines = 0
         self._ended = False
 
     @property
     def began(self) -> bool:
         """Whether the file had a first line, or ended without one."""
-        return self._parser.lines > 0 or self._ended
+        return self._lines > 0 or self._ended
 
     def counts(self) -> str:
         """Lines, records, and what looks like an Xid and could not be parsed."""
         parser = self._parser
-        return f"{parser.lines} lines, {parser.parsed} parsed, {parser.unparsed} like an Xid that could not be parsed"
+        return f"{self._lines} lines, {parser.parsed} parsed, {parser.unparsed} like an Xid that could not be parsed"
 
     def read(self, path: str) -> Iterator[Parsed | Event]:
         """Records when they are whole, events when they are over. Raises InputError after what could be read."""
         broken: InputError | None = None
-        parser = self._parser
         try:
-            for text in lines(path):
-                if parser.holding or of_interest(text) or text.startswith("{"):
-                    yield from self._take(text)
-                else:
-                    parser.lines += 1  # the way of almost all lines
+            for block in blocks(path):
+                yield from self._block(Sieve(block))
         except InputError as error:
             broken = error
-        yield from parser.flush()
+        yield from self._parser.flush()
         yield from self._judged.close()
         if broken:
             raise broken
         self._ended = True
+
+    def _block(self, sieve: Sieve) -> Iterator[Parsed | Event]:
+        self._lines += sieve.lines
+        yield from self._go_on(sieve)  # with a record that was held at the end of the last block
+        for text in sieve.interesting():
+            yield from self._take(text)
+            yield from self._go_on(sieve)
+
+    def _go_on(self, sieve: Sieve) -> Iterator[Parsed | Event]:
+        """While a record is held, the very next line may belong to it."""
+        while self._parser.holding and (text := sieve.following()) is not None:
+            yield from self._take(text)
 
     def _take(self, text: str) -> Iterator[Parsed | Event]:
         entry = Entry(text, text) if not text.startswith("{") else journal(text)
