@@ -107,6 +107,7 @@ class ReplicaStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     attempt: int = 1
     token: str = ""  # of the order that this phase answers
     exit: Exit | None = None
+    observed: bool = False  # found, not started by us: it is never signalled
 
 
 class Batch(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

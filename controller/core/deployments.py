@@ -26,6 +26,8 @@ def converge(fleet: Fleet, now: float) -> Iterator[ActionLine]:
     if not fleet.may_place(now):
         return
     for name in sorted(fleet.deployments):
+        if fleet.deployments[name].managed_by != "corral":
+            continue  # who manages it starts it and ends what is too much
         yield from _start_missing(fleet, fleet.deployments[name], now)
         yield from _drain_surplus(fleet, fleet.deployments[name], now)
 

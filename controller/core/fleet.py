@@ -33,6 +33,8 @@ class Fleet:
         self.nodes: dict[str, Node] = {}
         self.gpus: dict[str, Gpu] = {}
         self.deployments: dict[str, Deployment] = {}
+        self.pools: dict[str, tuple[str, ...]] = {}  # name -> its nodes
+        self.domains: dict[str, tuple[str, ...]] = {}  # failure domain -> its nodes
         self.roster = Roster()
         self.touched: dict[Subject, None] = {}  # whose word may have changed
         self.stirred = False  # something was heard that rules must look at

@@ -17,6 +17,7 @@ from controller.core.stimuli import (
     Replicas,
     Reported,
     Sampled,
+    Shaped,
 )
 from vocab.lines import AnyLine, EventLine
 from vocab.messages import ActionItem, ClearedItem, EventItem, FenceItem
@@ -28,6 +29,12 @@ Lines = Iterator[AnyLine]
 def hear(fleet: Fleet, stimulus: AnyStimulus, now: float) -> Lines:
     """Take one stimulus in. What is known already yields nothing and stirs nothing."""
     return _EARS[type(stimulus)](fleet, stimulus, now)
+
+
+def _shaped(fleet: Fleet, stimulus: Shaped, _now: float) -> Lines:
+    fleet.pools, fleet.domains = stimulus.pools, stimulus.domains
+    fleet.stirred = True
+    return iter(())
 
 
 def _recalled(fleet: Fleet, stimulus: Recalled, now: float) -> Lines:
@@ -97,6 +104,7 @@ def _reached(fleet: Fleet, stimulus: Reached, now: float) -> Lines:
 
 
 _EARS: dict[type, Callable[[Fleet, Any, float], Lines]] = {
+    Shaped: _shaped,
     Recalled: _recalled,
     Declared: _declared,
     NodeReported: _node_reported,

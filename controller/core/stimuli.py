@@ -30,6 +30,7 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     prestop_s: float = 0.0
     drain_s: float = 120.0
     kill_s: float = 10.0
+    managed_by: str = "corral"  # or systemd-unit, kubernetes, slurm, hook, none: who starts its replicas
 
 
 class Stimulus(msgspec.Struct, frozen=True, kw_only=True, tag_field="stimulus"):
@@ -123,4 +124,11 @@ class Reached(Stimulus, frozen=True, kw_only=True, tag="reached"):
     ok: bool
 
 
-AnyStimulus = Recalled | Declared | NodeReported | Reported | Sampled | Replicas | Arrived | Asked | Reached
+class Shaped(Stimulus, frozen=True, kw_only=True, tag="shaped"):
+    """How the fleet is divided: pools of nodes, and failure domains (a rack, a switch) with their nodes."""
+
+    pools: dict[str, tuple[str, ...]] = {}
+    domains: dict[str, tuple[str, ...]] = {}
+
+
+AnyStimulus = Shaped | Recalled | Declared | NodeReported | Reported | Sampled | Replicas | Arrived | Asked | Reached
