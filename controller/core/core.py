@@ -8,7 +8,6 @@ that the caller gave.
 from collections.abc import Callable, Iterable
 
 from controller.core import actions, conditions, deployments, holds, incidents, liveness, look, retire, words, workflow
-from controller.core.deadlines import next_deadline
 from controller.core.desired import desired
 from controller.core.fleet import Fleet
 from controller.core.hearing import hear
@@ -47,7 +46,6 @@ class Core:
     def __init__(self, settings: Settings | None = None, row: Callable[[str], CodeRow] = codes.row) -> None:
         self._fleet = Fleet(settings or Settings(), row)
         self._now = 0.0
-        self._settled_at = 0.0  # when the rules were last applied
 
     def fold(self, line: AnyLine) -> None:
         """Take a stored line back in: no decision is taken. In the order in which they were stored."""
@@ -60,21 +58,20 @@ class Core:
         ``now`` is seconds since the epoch and must not go back between calls (the caller keeps it rising).
         """
         self._begin(now)
-        said = self._say(hear(self._fleet, stimulus, now))
-        return self._conclude(said, now)
+        return self._conclude(self._say(hear(self._fleet, stimulus, now)), now)
 
     def tick(self, now: float) -> list[AnyLine]:
         """Everything that is due by ``now``: expiries, silence, probation. Call it at ``next_deadline``."""
         self._begin(now)
-        due = self.next_deadline()
-        if due is not None and due <= now:
-            liveness.expire(self._fleet, now)
-            self._fleet.stirred = True
+        due = self._fleet.agenda.take(now)
+        for subject in due:
+            self._fleet.touch(subject)
+        self._fleet.stirred = self._fleet.stirred or bool(due)
         return self._conclude([], now)
 
     def next_deadline(self) -> float | None:
         """The earliest time (seconds since the epoch) at which ``tick`` may have something to say, if any."""
-        return next_deadline(self._fleet, self._settled_at)
+        return self._fleet.agenda.next()
 
     def desired(self, node: str) -> Desired | None:
         """What the node should run, hold and do; generation 0 (the caller numbers it; equal means unchanged).
@@ -108,8 +105,8 @@ class Core:
         if said or self._fleet.stirred:
             self._fleet.stirred = False
             self._settle(said, now)
-            self._settled_at = now
-        said += self._say(words.announce(self._fleet, now))
+        if self._fleet.work.words:
+            said += self._say(words.announce(self._fleet, now))
         return in_order(said)
 
     def _settle(self, said: list[AnyLine], now: float) -> None:
@@ -119,6 +116,7 @@ class Core:
             for rule in RULES:
                 decided += self._say(rule(self._fleet, now))
             if not decided:
+                self._fleet.work.rest()
                 return
             said += decided
         raise AssertionError(f"the rules do not come to rest: {said[-1]}")
