@@ -5,6 +5,7 @@ An event is given out when it can no longer grow. Between, only events of the la
 
 import math
 from collections.abc import Iterable, Iterator
+from heapq import heappop, heappush
 
 from agent.judge import Judge
 from vocab.events import Event
@@ -41,21 +42,52 @@ class Timeline:
         return self.now
 
 
+class _Node:
+    """One node's judge, and its events that may still change, each with its place in the order of all.
+
+    ``watched``: a look at it is planned.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.judge = Judge(name)
+        self.events: dict[str, tuple[int, float, Event]] = {}
+        self.watched = False
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing can change here until its next line."""
+        return not self.events and self.judge.next_deadline() is None
+
+    def keep(self, items: Iterable[object], now: float, place: int) -> None:
+        """Take the judge's events in; a later revision stays where the first was."""
+        for item in items:
+            if isinstance(item, EventItem):
+                first = self.events.get(item.event.id)
+                self.events[item.event.id] = (first[0] if first else place, now, item.event)
+
+    def ripe(self, now: float) -> Iterator[Event]:
+        """Give out, and forget, the events that can no longer grow."""
+        growing = self.judge.open_counts()
+        for event_id, (_, seen, event) in list(self.events.items()):
+            if now - seen > _RIPE_S and event_id not in growing:
+                del self.events[event_id]
+                yield event
+
+
 class Judged:
-    """The judges of one file's nodes, and the events that may still change."""
+    """The judges of one file's nodes. A node is looked at only while it is not idle: a log may be of thousands."""
 
     def __init__(self) -> None:
-        self._judges: dict[str, Judge] = {}
-        self._events: dict[str, tuple[float, Event]] = {}
+        self._nodes: dict[str, _Node] = {}
+        self._looks: list[tuple[float, str]] = []
         self._time = Timeline()
-        self._looked = 0.0
+        self._place = 0
 
     def take(
         self, line: str, *, source: str, node: str, at: float | None, kernel_s: float | None, facility: int | None
     ) -> Iterator[Event]:
         """Judge one line or record; gives the events that are over by now."""
         now = self._time.move(at, kernel_s)
-        judge = self._judges.get(node) or self._judges.setdefault(node, Judge(node))
         record = KernelRecord(
             at=math.nan if at is None else at,
             node=node,
@@ -64,32 +96,37 @@ class Judged:
             kernel_s=kernel_s,
             facility=facility,
         )
-        if (due := judge.next_deadline()) is not None and due <= now:
-            self._keep(judge.tick(now), now)
-        self._keep(judge.observe(record, now), now)
-        yield from self._ripe(now)
+        kept = self._nodes.get(node) or self._nodes.setdefault(node, _Node(node))
+        self._place += 1
+        if (due := kept.judge.next_deadline()) is not None and due <= now:
+            kept.keep(kept.judge.tick(now), now, self._place)
+        kept.keep(kept.judge.observe(record, now), now, self._place)
+        self._watch(node, kept, now)
+        while self._looks and self._looks[0][0] <= now:
+            yield from self._look(heappop(self._looks)[1], now)
+
+    def _look(self, name: str, now: float) -> Iterator[Event]:
+        node = self._nodes[name]
+        node.keep(node.judge.tick(now), now, self._place)
+        yield from node.ripe(now)
+        node.watched = False
+        self._watch(name, node, now)
+
+    def _watch(self, name: str, node: _Node, now: float) -> None:
+        if not node.watched and not node.is_idle:
+            node.watched = True
+            heappush(self._looks, (now + _LOOK_S, name))
 
     def close(self) -> Iterator[Event]:
         """The end of the file: all events that were still held."""
-        for judge in self._judges.values():
-            self._keep(judge.close(self._time.now), self._time.now)
-        for _, event in self._events.values():
+        now = self._time.now
+        for node in self._nodes.values():
+            node.keep(node.judge.close(now), now, self._place)
+        held = (entry for node in self._nodes.values() for entry in node.events.values())
+        for _, _, event in sorted(held, key=_by_place):
             yield event
-        self._events.clear()
+        self._nodes.clear()
 
-    def _keep(self, items: Iterable[object], now: float) -> None:
-        for item in items:
-            if isinstance(item, EventItem):
-                self._events[item.event.id] = (now, item.event)
 
-    def _ripe(self, now: float) -> Iterator[Event]:
-        if now - self._looked < _LOOK_S:
-            return
-        self._looked = now
-        for judge in self._judges.values():
-            self._keep(judge.tick(now), now)
-        growing = {event_id for judge in self._judges.values() for event_id in judge.open_counts()}
-        for event_id, (seen, event) in list(self._events.items()):
-            if now - seen > _RIPE_S and event_id not in growing:
-                del self._events[event_id]
-                yield event
+def _by_place(entry: tuple[int, float, Event]) -> int:
+    return entry[0]
