@@ -10,17 +10,15 @@ from typing import Any
 from msgspec.structs import replace
 
 from controller.core.fleet import Fleet
-from controller.core.ledger import STARTED
+from controller.core.kinds import STARTED, WIDE
 from controller.core.names import token
+from controller.core.remind import end_of
 from controller.core.replicas import Replica
-from controller.core.settings import DRAIN_GRACE_S
 from vocab.lines import ActionLine, Subject
 from vocab.messages import ActionItem
 from vocab.states import TERMINAL_ACTIONS, ActionKind, ActionState
 
 CUT_OFF = 3  # an engine's exit code when its drain's time was over before its requests
-WIDE = frozenset({ActionKind.REBOOT_NODE, ActionKind.POWER_CYCLE})  # of a whole node
-ORDERS = (ActionKind.RESET_GPU, ActionKind.REBOOT_NODE, ActionKind.POWER_CYCLE, ActionKind.VALIDATE)
 
 
 def draw(fleet: Fleet, now: float, of: ActionKind, key: str, subject: Subject, **more: Any) -> ActionLine:
@@ -58,25 +56,19 @@ def outcome(fleet: Fleet, item: ActionItem, now: float) -> Iterator[ActionLine]:
 
 def follow(fleet: Fleet, now: float) -> Iterator[ActionLine]:
     """Move every order on by what replicas and nodes do, and end those whose time is over."""
-    for action in fleet.ledger.live(ActionKind.START_REPLICA, ActionKind.DRAIN, ActionKind.STOP_REPLICA, *ORDERS):
+    ledger = fleet.ledger
+    for action in ledger.live(ActionKind.DRAIN):
+        if action.state not in STARTED and action.subject.replica in fleet.roster.departed:
+            yield move(action, ActionState.CANCELLED, "the replica has ended by itself", now)
+    for action in [ledger.actions[key] for key in ledger.started]:
         replica = fleet.roster.living.get(action.subject.replica or "")
-        if action.state not in STARTED:
-            if action.of is ActionKind.DRAIN and action.subject.replica in fleet.roster.departed:
-                yield move(action, ActionState.CANCELLED, "the replica has ended by itself", now)
-            continue
         moved = _FOLLOW[action.of](fleet, action, replica) if replica is not None and action.of in _FOLLOW else None
         if action.of in WIDE and _has_new_boot(fleet, action):
             moved = ActionState.DONE, "the node has a new boot id"
-        if moved is None and now >= due_at(fleet, action):
+        if moved is None and now >= end_of(ledger, action):
             moved = ActionState.TIMED_OUT, f"no end after {action.ttl_s:g} s"
         if moved is not None and moved[0] is not action.state:
             yield move(action, moved[0], moved[1], now)
-
-
-def due_at(fleet: Fleet, action: ActionLine) -> float:
-    """When an order is over if nothing is heard: counted from its first order, over every restart."""
-    grace = DRAIN_GRACE_S if action.of is ActionKind.DRAIN else 0.0
-    return fleet.ledger.ordered_at.get(action.id, action.at) + (action.ttl_s or 0.0) + grace
 
 
 Moved = tuple[ActionState, str] | None

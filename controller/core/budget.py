@@ -4,12 +4,11 @@ Only harmful acts ask; lifting, releasing and replacing never do.
 """
 
 from controller.core.fleet import Fleet
+from controller.core.kinds import REPAIRS, STARTED
 from controller.core.policy import OWNER
 from controller.core.replicas import Life, Replica, is_leaving
 from vocab.lines import Budget
-from vocab.states import ActionKind, ActionState
 
-REPAIRS = (ActionKind.RESET_GPU, ActionKind.REBOOT_NODE, ActionKind.POWER_CYCLE)
 NODES_PER_REPAIR = 20  # one more repair at a time for each
 
 
@@ -25,13 +24,6 @@ def cordons(fleet: Fleet, now: float) -> Budget | None:
     if len(recent) < limit:
         return None
     return Budget(limit=limit, used=len(recent), of=f"GPUs newly cordoned in {limits.window_s:g} s")
-
-
-def room_at(fleet: Fleet, now: float) -> float | None:
-    """When the oldest cordon leaves the window."""
-    window_s = fleet.settings.limits.window_s
-    recent = [h.at for h in fleet.ledger.holds.values() if h.owner == OWNER and h.at > now - window_s]
-    return min(recent) + window_s if recent else None
 
 
 def floor(fleet: Fleet, replica: Replica) -> Budget | None:
@@ -58,7 +50,7 @@ def _serves(fleet: Fleet, replica: Replica) -> bool:
 
 def repairs(fleet: Fleet) -> Budget | None:
     """Resets, reboots and power cycles under way."""
-    running = [a for a in fleet.ledger.live(*REPAIRS) if a.state in {ActionState.ORDERED, ActionState.RUNNING}]
+    running = [a for a in fleet.ledger.live(*REPAIRS) if a.state in STARTED]
     limit = max(1, fleet.settings.limits.repairs, len(fleet.nodes) // NODES_PER_REPAIR)
     if len(running) < limit:
         return None

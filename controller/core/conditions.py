@@ -89,6 +89,8 @@ def end(condition: ConditionLine, now: float) -> ConditionLine:
 
 def over_by_reboot(fleet: Fleet, now: float) -> Iterator[ConditionLine]:
     """End what a reboot ends, where the node's boot is another than that of all the condition's events."""
+    if not fleet.work.booted:
+        return
     for key in list(fleet.ledger.open_conditions.values()):
         condition = fleet.ledger.conditions[key]
         if condition.clears_on in {ClearsOn.RESET, ClearsOn.REBOOT} and _is_of_earlier_boot(fleet, condition):
@@ -97,9 +99,8 @@ def over_by_reboot(fleet: Fleet, now: float) -> Iterator[ConditionLine]:
 
 def over_by_end(fleet: Fleet, now: float) -> Iterator[ConditionLine]:
     """End the conditions of replicas that have ended: nobody is left who could report them good."""
-    for key in list(fleet.ledger.open_conditions.values()):
-        condition = fleet.ledger.conditions[key]
-        if condition.subject.replica in fleet.roster.departed:
+    for name in [name for name in fleet.work.replicas if name in fleet.roster.departed]:
+        for condition in fleet.conditions_on(Subject(replica=name)):
             yield end(condition, now)
 
 

@@ -23,13 +23,18 @@ from vocab.states import ActionKind, ActionState
 
 def converge(fleet: Fleet, now: float) -> Iterator[ActionLine]:
     """Start what is missing and drain what is too many."""
-    if not fleet.may_place(now):
+    names = sorted(name for name in fleet.work.deployments if name in fleet.deployments)
+    if not fleet.patience.may_place(now):
+        for name in names:
+            fleet.work.keep_deployment(name)
         return
-    for name in sorted(fleet.deployments):
+    for name in names:
         if fleet.deployments[name].managed_by != "corral":
             continue  # who manages it starts it and ends what is too much
         yield from _start_missing(fleet, fleet.deployments[name], now)
         yield from _drain_surplus(fleet, fleet.deployments[name], now)
+        if len(staying(fleet, name)) != fleet.deployments[name].replicas or _waiting(fleet, name):
+            fleet.work.keep_deployment(name)
 
 
 def staying(fleet: Fleet, deployment: str) -> list[Replica]:
@@ -59,7 +64,9 @@ def _start(fleet: Fleet, deployment: Deployment, waiting: ActionLine | None, now
     nth = len(fleet.ledger.starts_of.get(deployment.name, ()))
     replica = (waiting.subject.replica if waiting else None) or _new_name(fleet, deployment.name, nth)
     incident = waiting.incident if waiting else _incident_without_replacement(fleet, deployment.name)
-    broken, _ = budget.starts(fleet, deployment.name, now)
+    broken, until = budget.starts(fleet, deployment.name, now)
+    if broken is not None:
+        fleet.agenda.remind(until, Subject(deployment=deployment.name))
     target = choose(fleet, deployment, replica, now) if broken is None else None
     why = "a replacement" if incident else "fewer replicas than wanted"
     if broken is not None:
@@ -129,13 +136,3 @@ def _drain_surplus(fleet: Fleet, deployment: Deployment, now: float) -> Iterator
 
     for replica in sorted(found, key=rank)[:too_many]:
         yield from drain_surplus(fleet, replica, now)
-
-
-def next_try(fleet: Fleet, now: float) -> float | None:
-    """When a start that waits because of failures may be tried again."""
-    times = []
-    for name in fleet.deployments:
-        broken, until = budget.starts(fleet, name, now)
-        if broken is not None:
-            times.append(until)
-    return min(times, default=None)

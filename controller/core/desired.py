@@ -4,10 +4,9 @@ A replica stays in the list until it has ended, so an agent that missed a messag
 agent's own fences are not told back to it.
 """
 
-from controller.core import budget
 from controller.core.fleet import Fleet
 from controller.core.holds import is_fence
-from controller.core.ledger import STARTED
+from controller.core.kinds import REPAIRS, STARTED
 from controller.core.replicas import Life, Replica
 from controller.core.stimuli import Deployment
 from vocab.lines import ActionLine
@@ -86,7 +85,7 @@ def _members(replica: Replica) -> tuple[Member, ...]:
 def _orders(fleet: Fleet, node: str) -> tuple[Order, ...]:
     found = [
         _order(action)
-        for action in fleet.ledger.live(ActionKind.VALIDATE, *budget.REPAIRS)
+        for action in fleet.ledger.live(ActionKind.VALIDATE, *REPAIRS)
         if action.state in STARTED and (action.subject.node == node or _is_on(fleet, action.subject.gpu, node))
     ]
     return tuple(sorted(found, key=lambda order: order.id))

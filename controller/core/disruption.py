@@ -1,14 +1,10 @@
 """The disruption set: everything that a repair stops beside its own GPU."""
 
-from controller.core import budget
-from controller.core.actions import WIDE
 from controller.core.fleet import Fleet
-from controller.core.ledger import STARTED
+from controller.core.kinds import REPAIRS, RUNGS, STARTED, WIDE
 from controller.core.policy import OWNER
 from vocab.lines import ActionLine, Subject
 from vocab.states import ActionKind
-
-RUNGS = (ActionKind.RESET_GPU, ActionKind.REBOOT_NODE, ActionKind.POWER_CYCLE, ActionKind.QUARANTINE)  # by harshness
 
 
 def taken_along(fleet: Fleet, rung: ActionKind, node: str, gpu: str) -> list[str]:
@@ -36,7 +32,7 @@ def is_out(fleet: Fleet, gpu: str) -> bool:
 
 def covering(fleet: Fleet, rung: ActionKind, node: str, gpu: str) -> ActionLine | None:
     """A repair under way that does for this GPU what the rung would, or more."""
-    for action in fleet.ledger.live(*budget.REPAIRS):
+    for action in fleet.ledger.live(*REPAIRS):
         reaches = action.subject.node == node or Subject(gpu=gpu) in action.disrupts
         if action.state in STARTED and reaches and RUNGS.index(action.of) >= RUNGS.index(rung):
             return action

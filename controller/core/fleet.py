@@ -1,26 +1,31 @@
 """The fleet: the ledger, what nodes last said, and the questions that every rule asks of both.
 
 Rules read it and yield lines; ``fold`` takes these in. What was heard of nodes is not in any line: after a
-restart nodes say it again, and until they have, ``is_settled`` and ``knows`` keep harmful acts back.
+restart nodes say it again, and until they have, ``patience`` keeps harmful acts back.
 """
 
+from collections import defaultdict
 from collections.abc import Callable
 
-from controller.core import replicas
-from controller.core.ledger import Ledger
+from controller.core import remind, replicas
+from controller.core.agenda import Agenda
+from controller.core.kinds import REPAIRS
+from controller.core.ledger import FLEET, Ledger
 from controller.core.nodes import Gpu, Node
+from controller.core.patience import Patience
 from controller.core.replicas import Life, Replica
 from controller.core.roster import Roster
 from controller.core.settings import COLD_START_S, Settings
 from controller.core.stimuli import Deployment
+from controller.core.work import Mark, Work
 from vocab.catalogue.row import CodeRow
 from vocab.events import Recovery, Severity
-from vocab.lines import ActionLine, AnyLine, ConditionLine, HoldLine, StateLine, Subject
+from vocab.lines import ActionLine, AnyLine, ConditionLine, HoldLine, IncidentLine, StateLine, Subject
 from vocab.messages import GpuStatus, NodeFacts, ReplicaStatus
 from vocab.states import Health, Level, NodeState, ReplicaState
 
+_UNPROVEN = frozenset({None, ReplicaState.STARTING.value})  # states of a replica before it was ever ready
 LOST_CODES = frozenset({"xid:79", "gpu_lost", "gpu_missing"})  # gone from the bus or from its driver
-MISSING_AT_START = 0.1  # of the nodes that were live, this part may stay silent (one node always)
 
 
 class Fleet:
@@ -30,16 +35,18 @@ class Fleet:
         self.settings = settings
         self.row = row
         self.ledger = Ledger()
+        self.agenda = Agenda()
+        self.work = Work()
         self.nodes: dict[str, Node] = {}
         self.gpus: dict[str, Gpu] = {}
         self.deployments: dict[str, Deployment] = {}
         self.pools: dict[str, tuple[str, ...]] = {}  # name -> its nodes
         self.domains: dict[str, tuple[str, ...]] = {}  # failure domain -> its nodes
         self.roster = Roster()
-        self.touched: dict[Subject, None] = {}  # whose word may have changed
+        self.free: dict[str, Gpu] = {}  # kept by placement: GPUs that take work, as of the last look
         self.stirred = False  # something was heard that rules must look at
-        self.began_at: float | None = None
-        self._awaited: frozenset[str] = frozenset()
+        self.patience = Patience(self.nodes)
+        self._gpus_at: dict[str, dict[str, None]] = defaultdict(dict)
 
     # -- what comes in --------------------------------------------------------------------------------
 
@@ -48,38 +55,84 @@ class Fleet:
         self.ledger.fold(line)
         if isinstance(line, ActionLine | StateLine):
             self.roster.fold(line)
-        if not isinstance(line, StateLine):
+        if isinstance(line, StateLine) and line.to == ReplicaState.READY and line.from_ in _UNPROVEN:
+            self._started(line)
+        if isinstance(line, ActionLine):
+            remind.of_action(self.agenda, self.settings, self.ledger, line)
+            for subject in line.disrupts:
+                self.touch(subject)
+            if line.of in REPAIRS:
+                self.work.turn(None)  # room in the budget, or none any more
+        elif isinstance(line, HoldLine):
+            remind.of_hold(self.agenda, self.settings, line)
+        if not isinstance(line, StateLine) or line.subject.node is not None:
             self.touch(line.subject)
+
+    def _started(self, line: StateLine) -> None:
+        """A replica has become ready: its node and GPUs can carry one."""
+        replica = self.roster.find(line.subject.replica)
+        if replica is not None:
+            places = (Subject(node=replica.node), *(Subject(gpu=gpu) for gpu in replica.gpus))
+            self.ledger.started_at |= dict.fromkeys(places, line.at)
 
     def begin(self, now: float) -> None:
         """The first moment of this life: from here, nodes that were live are waited for."""
-        if self.began_at is None:
-            self.began_at = now
-            live = [s.node for s, word in self.ledger.words.items() if s.node is not None and word == NodeState.LIVE]
-            self._awaited = frozenset(node for node in live if node is not None)
+        if self.patience.begin(self.ledger.words, now):
+            self.agenda.remind(now + COLD_START_S, FLEET)
 
     def node(self, name: str) -> Node:
         """The node of this name, known from now on."""
-        return self.nodes.setdefault(name, Node(name))
+        known = self.nodes.get(name)
+        if known is None:
+            known = self.nodes[name] = Node(name)
+            self.patience.expect(name)
+        return known
+
+    def gpus_at(self, node: str) -> list[Gpu]:
+        """The GPUs of a node, by index."""
+        found = [self.gpus[uuid] for uuid in self._gpus_at.get(node, ())]
+        return sorted(found, key=lambda gpu: gpu.identity.index)
 
     def learn(self, facts: NodeFacts, now: float) -> None:
         """A node's inventory: GPUs that it no longer lists are no longer ours to place on."""
-        self.node(facts.node).facts = facts
+        node = self.node(facts.node)
+        if node.facts is None or node.facts.boot_id != facts.boot_id:
+            self.work.booted[facts.node] = None
+        node.facts = facts
         listed = {identity.uuid for identity in facts.gpus}
-        for uuid in [uuid for uuid, gpu in self.gpus.items() if gpu.node == facts.node and uuid not in listed]:
+        for uuid in [uuid for uuid in self._gpus_at[facts.node] if uuid not in listed]:
             if not self.ledger.conditions_of.get(Subject(gpu=uuid)):
-                del self.gpus[uuid]
+                self._forget(uuid)
         for identity in facts.gpus:
             known = self.gpus.get(identity.uuid)
             if known is None or known.node != facts.node:
+                self._forget(identity.uuid)
                 self.gpus[identity.uuid] = Gpu(identity, facts.node, now, facts.period_s)
+                self._gpus_at[facts.node][identity.uuid] = None
             else:
                 known.identity, known.period_s = identity, facts.period_s
-            self.touch(Subject(gpu=identity.uuid))
+            self._watch(identity.uuid)
+        self.touch(Subject(node=facts.node))
+
+    def _forget(self, uuid: str) -> None:
+        gone = self.gpus.pop(uuid, None)
+        if gone is not None:
+            del self._gpus_at[gone.node][uuid]
+            self.work.unsure[uuid] = None
+
+    def _watch(self, uuid: str) -> None:
+        self.agenda.watch(Subject(gpu=uuid), self.gpus[uuid].stale_at)
 
     def sample(self, statuses: tuple[GpuStatus, ...], now: float) -> bool:
         """Readings of GPUs; True if one began or ceased to answer."""
-        moved = [s.gpu for s in statuses if s.gpu in self.gpus and self.gpus[s.gpu].take(s, now)]
+        moved = []
+        for status in statuses:
+            gpu = self.gpus.get(status.gpu)
+            if gpu is None:
+                continue
+            if gpu.take(status, now):
+                moved.append(status.gpu)
+            self._watch(status.gpu)
         for uuid in moved:
             self.touch(Subject(gpu=uuid))
         return bool(moved)
@@ -91,44 +144,87 @@ class Fleet:
         if whole:
             self.node(node).replicas_at = now
             moved += self.roster.miss(node, {status.replica for status in statuses})
+        if first:
+            self.touch(Subject(node=node))
         for replica in moved:
             self.touch(replica.subject)
         ending = any(self.life(replica) is not Life.RUN for replica in self.roster.at(node))
         return first or bool(moved) or ending
 
+    # -- what must be looked at -----------------------------------------------------------------------
+
     def touch(self, subject: Subject) -> None:
-        """Its word, and that of what shares its GPUs, may have changed."""
-        self.touched[subject] = None
+        """It has changed; so may have what it is on, what is on it, and what shares its GPUs."""
+        self.work.words[subject] = None
         if subject.gpu is not None:
-            for replica in self.roster.on(subject.gpu):
-                self.touched[replica.subject] = None
-        elif (known := self.roster.find(subject.replica)) is not None:
-            for gpu in known.gpus:
-                self.touched[Subject(gpu=gpu)] = None
+            self._touch_gpu(subject.gpu)
+        elif subject.node is not None:
+            self._touch_node(subject.node)
+        elif subject.replica is not None:
+            self._touch_replica(subject.replica)
+        elif subject.deployment is not None:
+            self.work.deployments[subject.deployment] = None
+            self.work.turn(subject.deployment)
+        else:
+            self.touch_all()
+
+    def _touch_gpu(self, uuid: str) -> None:
+        self.work.unsure[uuid] = None
+        gpu = self.gpus.get(uuid)
+        if gpu is not None:
+            self.work.turn(gpu.node)
+        for replica in self.roster.on(uuid):
+            self._note(replica)
+
+    def _touch_node(self, name: str) -> None:
+        self.work.nodes[name] = None
+        self.work.turn(name)
+        for uuid in self._gpus_at.get(name, ()):
+            self.work.words[Subject(gpu=uuid)] = None
+            self.work.unsure[uuid] = None
+        for replica in self.roster.at(name):
+            self._note(replica)
+
+    def _touch_replica(self, name: str) -> None:
+        replica = self.roster.find(name)
+        if replica is None:
+            return
+        self._note(replica)
+        self.work.turn(replica.node)
+        for uuid in replica.gpus:
+            self.work.words[Subject(gpu=uuid)] = None
+            self.work.unsure[uuid] = None
+
+    def _note(self, replica: Replica) -> None:
+        self.work.words[replica.subject] = None
+        self.work.replicas[replica.id] = None
+        self.work.deployments[replica.deployment] = None
+        self.work.turn(replica.deployment)
+
+    def touch_all(self) -> None:
+        """Everything must be looked at: a pause, a new policy, the end of a start."""
+        for name in self.nodes:
+            self._touch_node(name)
+        self.work.replicas |= dict.fromkeys(self.roster.living)
+        self.work.deployments |= dict.fromkeys(self.deployments)
+        self.work.turn(None)
+
+    def mark(self, incident: IncidentLine) -> Mark:
+        """How everything stands that the next step of an incident depends on."""
+        subject = incident.subject
+        replicas = [replica for replica in [self.roster.living.get(subject.replica or "")] if replica is not None]
+        gpu = self.gpus.get(subject.gpu or "")
+        node = gpu.node if gpu is not None else subject.node
+        replicas += self.roster.on(subject.gpu) if subject.gpu else self.roster.at(subject.node or "")
+        names = dict.fromkeys([node or "", *(each.node for each in replicas), *(each.deployment for each in replicas)])
+        return self.work.mark(names)
+
+    def restless(self) -> list[IncidentLine]:
+        """The open incidents for which something may be due: whatever their next step rests on has changed."""
+        found = [self.ledger.incidents[key] for key in self.ledger.open_incidents]
+        return [incident for incident in found if self.work.quiet.get(incident.id) != self.mark(incident)]
 
     # -- what rules ask -------------------------------------------------------------------------------
-
-    def is_settled(self, now: float) -> bool:
-        """Whether the start is over: nodes that were live have been heard, or waited for long enough."""
-        silent = [name for name in self._awaited if not self.node(name).was_heard]
-        if not silent:
-            return True
-        waited = self.began_at is not None and now >= self.began_at + COLD_START_S
-        return waited and len(silent) <= max(1, int(MISSING_AT_START * len(self._awaited)))
-
-    def knows(self, node: str, now: float) -> bool:
-        """Whether what runs on a node is known: it said so, is new to us, or was waited for long enough."""
-        if node not in self._awaited or self.node(node).replicas_at is not None:
-            return True
-        return self.began_at is not None and now >= self.began_at + COLD_START_S
-
-    def may_place(self, now: float) -> bool:
-        """Whether what runs anywhere is known well enough to start more of it."""
-        return bool(self.nodes) and all(self._has_told(node, now) for node in self.nodes.values())
-
-    def _has_told(self, node: Node, now: float) -> bool:
-        since = max(self.began_at or 0.0, node.facts_at or 0.0)
-        return node.replicas_at is not None or now >= since + COLD_START_S
 
     def level(self, node: str) -> Level | None:
         """What automation may do there; None while the node has not said."""

@@ -6,6 +6,7 @@ from typing import Any
 from controller.core import actions, conditions, holds, operator
 from controller.core.fleet import Fleet
 from controller.core.policy import subject_of
+from controller.core.settings import COLD_START_S, OBSERVED_S
 from controller.core.stimuli import (
     AnyStimulus,
     Arrived,
@@ -19,7 +20,7 @@ from controller.core.stimuli import (
     Sampled,
     Shaped,
 )
-from vocab.lines import AnyLine, EventLine
+from vocab.lines import AnyLine, EventLine, Subject
 from vocab.messages import ActionItem, ClearedItem, EventItem, FenceItem
 from vocab.states import NodeState
 
@@ -33,6 +34,7 @@ def hear(fleet: Fleet, stimulus: AnyStimulus, now: float) -> Lines:
 
 def _shaped(fleet: Fleet, stimulus: Shaped, _now: float) -> Lines:
     fleet.pools, fleet.domains = stimulus.pools, stimulus.domains
+    fleet.touch_all()
     fleet.stirred = True
     return iter(())
 
@@ -46,6 +48,7 @@ def _recalled(fleet: Fleet, stimulus: Recalled, now: float) -> Lines:
 def _declared(fleet: Fleet, stimulus: Declared, _now: float) -> Lines:
     if fleet.deployments.get(stimulus.deployment.name) != stimulus.deployment:
         fleet.deployments[stimulus.deployment.name] = stimulus.deployment
+        fleet.touch(Subject(deployment=stimulus.deployment.name))
         fleet.stirred = True
     return iter(())
 
@@ -53,7 +56,10 @@ def _declared(fleet: Fleet, stimulus: Declared, _now: float) -> Lines:
 def _node_reported(fleet: Fleet, stimulus: NodeReported, now: float) -> Lines:
     node = fleet.node(stimulus.facts.node)
     if node.facts_at is None or node.facts != stimulus.facts:
-        node.facts_at = now if node.facts_at is None else node.facts_at
+        if node.facts_at is None:
+            node.facts_at = now
+            fleet.patience.expect(node.name)
+            fleet.agenda.remind(now + COLD_START_S, Subject(node=node.name))
         fleet.learn(stimulus.facts, now)
         fleet.stirred = True
     return iter(())
@@ -64,7 +70,10 @@ def _reported(fleet: Fleet, stimulus: Reported, now: float) -> Lines:
     news = not node.was_heard or node.paused != stimulus.paused or node.reported_at is None
     news = news or fleet.node_state(stimulus.node) != NodeState.LIVE
     node.report(now, paused=stimulus.paused)
-    fleet.stirred = fleet.stirred or news
+    fleet.agenda.watch(Subject(node=node.name), node.silent_at)
+    if news:
+        fleet.touch(Subject(node=node.name))
+        fleet.stirred = True
     return iter(())
 
 
@@ -99,7 +108,10 @@ def _asked(fleet: Fleet, stimulus: Asked, now: float) -> Lines:
 
 def _reached(fleet: Fleet, stimulus: Reached, now: float) -> Lines:
     fleet.node(stimulus.of).observers[stimulus.by] = (stimulus.ok, now)
-    fleet.stirred = fleet.stirred or fleet.node_state(stimulus.of) != NodeState.LIVE
+    if fleet.node_state(stimulus.of) != NodeState.LIVE:
+        fleet.agenda.remind(now + OBSERVED_S, Subject(node=stimulus.of))
+        fleet.touch(Subject(node=stimulus.of))
+        fleet.stirred = True
     return iter(())
 
 

@@ -11,7 +11,6 @@ from controller.core import budget
 from controller.core.fleet import Fleet
 from controller.core.names import hold_id
 from controller.core.policy import OWNER, Leave, has_fresh_evidence, may, rule_of, wants_hold
-from controller.core.settings import EVIDENCE_S
 from vocab.lines import HoldLine, IncidentLine, NoteLine, Subject
 from vocab.messages import FenceItem
 from vocab.states import ClearsOn, Level
@@ -22,8 +21,7 @@ TOO_MUCH = "too_much_sick"
 
 def for_faults(fleet: Fleet, now: float) -> Iterator[HoldLine | NoteLine]:
     """The policy's hold on every GPU whose open incident asks for one: placed, or said what would be."""
-    for key in list(fleet.ledger.open_incidents):
-        incident = fleet.ledger.incidents[key]
+    for incident in fleet.restless():
         if wants_hold(fleet, incident) and standing_for(fleet, incident) is None:
             yield from _for_fault(fleet, incident, now)
 
@@ -100,8 +98,8 @@ def lift(hold: HoldLine, why: str, now: float) -> HoldLine:
 
 def replaced_fences(fleet: Fleet, now: float) -> Iterator[HoldLine]:
     """Fences that the policy's own hold has confirmed."""
-    for hold in list(fleet.ledger.holds.values()):
-        if is_fence(hold) and fleet.ledger.standing(hold.subject, OWNER):
+    for hold in [fleet.ledger.holds[key] for key in fleet.ledger.fences]:
+        if fleet.ledger.standing(hold.subject, OWNER):
             yield lift(hold, "confirmed and replaced by the policy's hold", now)
 
 
@@ -137,9 +135,3 @@ def for_return(fleet: Fleet, node: str, now: float) -> HoldLine:
         reason=f"{RETURNED}: the node was lost and reports again",
         clears_on=ClearsOn.PERSON,
     )
-
-
-def expires_at(fleet: Fleet, now: float) -> float | None:
-    """When a hold that did not fit may fit again."""
-    waiting = [key for key in fleet.ledger.would_holds if fleet.ledger.would_holds[key].at + EVIDENCE_S > now]
-    return budget.room_at(fleet, now) if waiting else None

@@ -5,8 +5,11 @@ It keeps the latest line of each thing under its id. Nothing in it was heard fro
 exactly what the one before it knew.
 """
 
-from collections import defaultdict
+from collections import defaultdict, deque
 
+import msgspec
+
+from controller.core.kinds import STARTED
 from controller.core.names import token_order
 from vocab.events import Event
 from vocab.lines import (
@@ -22,8 +25,23 @@ from vocab.lines import (
 )
 from vocab.states import TERMINAL_ACTIONS, ActionKind, ActionState
 
-STARTED = frozenset({ActionState.ORDERED, ActionState.RUNNING})
 FLEET = Subject()
+AGENT = "agent:"  # the owner of a hold that an agent placed begins with it
+
+
+class FailedStart(msgspec.Struct, frozen=True):
+    """A replica that died before it was ever ready. ``said``: how its end was told."""
+
+    at: float
+    node: str
+    replica: str
+    deployment: str
+    gpus: tuple[str, ...]
+    said: str
+    event: str
+
+
+MOST_FAILED = 512  # an hour of a node that fails every seven seconds
 
 
 class Ledger:
@@ -34,6 +52,9 @@ class Ledger:
         self.first_taken_at: dict[str, float] = {}  # when an event first came in
         self.taken_at: dict[str, float] = {}  # when its last revision did
         self.unexamined: dict[str, None] = {}  # events that no rule has looked at in this life, in order
+        self.failed_starts: deque[FailedStart] = deque(maxlen=MOST_FAILED)
+        self.started_at: dict[Subject, float] = {}  # when a replica last became ready there, by node and GPU
+        self.suspected: dict[str, dict[str, float]] = defaultdict(dict)  # GPU -> incident -> when
         self.conditions: dict[str, ConditionLine] = {}
         self.open_conditions: dict[tuple[Subject, str, str | None], str] = {}
         self.conditions_of_event: dict[str, list[str]] = defaultdict(list)
@@ -45,11 +66,13 @@ class Ledger:
         self.ended: dict[str, dict[str, int]] = {}  # condition or incident -> revision of each event when it ended
         self.holds: dict[str, HoldLine] = {}  # standing
         self.holds_of: dict[Subject, dict[str, None]] = defaultdict(dict)
+        self.fences: dict[str, None] = {}  # the holds that agents placed
         self.lifted: dict[str, HoldLine] = {}
         self.would_holds: dict[str, HoldLine] = {}
         self.refused_holds: dict[str, None] = {}
         self.actions: dict[str, ActionLine] = {}
-        self.live_actions: dict[str, None] = {}
+        self.live_actions: dict[ActionKind, dict[str, None]] = defaultdict(dict)
+        self.started: dict[str, None] = {}  # ordered and not ended
         self.actions_of: dict[Subject, list[str]] = defaultdict(list)
         self.actions_of_incident: dict[str, list[str]] = defaultdict(list)
         self.starts_of: dict[str, list[str]] = defaultdict(list)  # by deployment
@@ -78,10 +101,27 @@ class Ledger:
             self._fold_note(line)
 
     def _fold_event(self, line: EventLine) -> None:
+        if line.event.id not in self.events and line.event.code == "replica_died":
+            self._fold_death(line.event, line.at)
         self.events[line.event.id] = line.event
         self.first_taken_at.setdefault(line.event.id, line.at)
         self.taken_at[line.event.id] = line.at
         self.unexamined[line.event.id] = None
+
+    def _fold_death(self, event: Event, at: float) -> None:
+        if event.fields.get("was_ready") is not False:
+            return
+        self.failed_starts.append(
+            FailedStart(
+                at=at,
+                node=event.node,
+                replica=str(event.fields.get("replica")),
+                deployment=str(event.fields.get("deployment") or ""),
+                gpus=tuple(event.fields.get("gpus", ())),
+                said=str(event.fields.get("said") or event.text),
+                event=event.id,
+            )
+        )
 
     def _fold_condition(self, line: ConditionLine) -> None:
         known = self.conditions.get(line.id)
@@ -101,6 +141,9 @@ class Ledger:
     def _fold_incident(self, line: IncidentLine) -> None:
         known = self.incidents.get(line.id)
         self.incidents[line.id] = line
+        for suspect in line.suspects:
+            if suspect.confidence != "low":
+                self.suspected[suspect.gpu].setdefault(line.id, line.at)
         for event in line.events[len(known.events) if known else 0 :]:
             self.incidents_of_event[event].append(line.id)
         if line.state == "closed":
@@ -120,9 +163,12 @@ class Ledger:
             self.holds[line.id] = line
             self.holds_of[line.subject][line.id] = None
             self.would_holds.pop(line.id, None)
+            if line.owner.startswith(AGENT):
+                self.fences[line.id] = None
         elif line.op == "lifted":
             self.lifted[line.id] = line
             self.holds.pop(line.id, None)
+            self.fences.pop(line.id, None)
             self.holds_of[line.subject].pop(line.id, None)
         elif line.op == "would_place":
             self.would_holds[line.id] = line
@@ -141,9 +187,13 @@ class Ledger:
         if line.state is ActionState.ORDERED:
             self.ordered_at.setdefault(line.id, line.at)
         if line.state in TERMINAL_ACTIONS:
-            self.live_actions.pop(line.id, None)
+            self.live_actions[line.of].pop(line.id, None)
         else:
-            self.live_actions[line.id] = None
+            self.live_actions[line.of][line.id] = None
+        if line.state in STARTED:
+            self.started[line.id] = None
+        else:
+            self.started.pop(line.id, None)
 
     def _fold_note(self, line: NoteLine) -> None:
         self.notes.add((line.subject, line.code, line.text))
@@ -159,8 +209,8 @@ class Ledger:
         return found
 
     def live(self, *kinds: ActionKind) -> list[ActionLine]:
-        """Actions of these kinds that have not ended, oldest first."""
-        return [self.actions[key] for key in self.live_actions if self.actions[key].of in kinds]
+        """Actions of these kinds (none named: of all) that have not ended, each kind oldest first."""
+        return [self.actions[key] for kind in kinds or ActionKind for key in self.live_actions[kind]]
 
     def of_subject(self, subject: Subject, *kinds: ActionKind) -> list[ActionLine]:
         """All actions of these kinds on a subject, oldest first."""

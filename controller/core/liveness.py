@@ -11,7 +11,7 @@ from vocab.states import NodeState
 
 def judge(fleet: Fleet, now: float) -> Iterator[StateLine | HoldLine]:
     """The nodes whose word has changed. One that comes back from being lost is held."""
-    for node in list(fleet.nodes.values()):
+    for node in [fleet.nodes[name] for name in fleet.work.nodes if name in fleet.nodes]:
         subject = Subject(node=node.name)
         before = fleet.ledger.words.get(subject)
         to = _state(node, before, now)
@@ -44,17 +44,3 @@ def _why(node: Node, to: NodeState, now: float) -> str:
     if to is NodeState.UNKNOWN:
         return silent
     return f"{silent}, and {', '.join(sorted(by for by, (ok, _) in node.observers.items() if not ok))} cannot reach it"
-
-
-def changes_at(fleet: Fleet, now: float) -> float | None:
-    """When the next node or GPU falls silent if nothing more comes."""
-    nodes = [due for node in fleet.nodes.values() if (due := node.silent_at()) is not None and due > now]
-    gpus = [due for gpu in fleet.gpus.values() if now < (due := gpu.stale_at()) < float("inf")]
-    return min([*nodes, *gpus], default=None)
-
-
-def expire(fleet: Fleet, now: float) -> None:
-    """Look again at GPUs whose readings have become too old since the last look."""
-    for uuid, gpu in fleet.gpus.items():
-        if gpu.stale_at() <= now and fleet.ledger.words.get(Subject(gpu=uuid)) != "unknown":
-            fleet.touch(Subject(gpu=uuid))

@@ -21,24 +21,20 @@ def view(fleet: Fleet, now: float) -> View:
     ledger = fleet.ledger
     return View(
         paused=ledger.paused is not None,
-        settled=fleet.is_settled(now),
+        settled=fleet.patience.is_settled(now),
         nodes=tuple(_node(fleet, fleet.nodes[name], now) for name in sorted(fleet.nodes)),
         deployments=tuple(_deployment(fleet, fleet.deployments[name]) for name in sorted(fleet.deployments)),
         replicas=tuple(_replica(fleet, replica) for replica in _living(fleet)),
         incidents=tuple(ledger.incidents[key] for key in ledger.open_incidents),
         conditions=tuple(ledger.conditions[key] for key in ledger.open_conditions.values()),
         holds=tuple(ledger.holds.values()),
-        actions=tuple(ledger.actions[key] for key in ledger.live_actions),
+        actions=tuple(ledger.live()),
         counts=counts(fleet, now),
     )
 
 
 def _living(fleet: Fleet) -> list[Replica]:
     return sorted(fleet.roster.living.values(), key=lambda replica: replica.id)
-
-
-def _gpus_of(fleet: Fleet, node: str) -> list[Gpu]:
-    return sorted((gpu for gpu in fleet.gpus.values() if gpu.node == node), key=lambda gpu: gpu.identity.index)
 
 
 def _node(fleet: Fleet, node: Node, now: float) -> NodeView:
@@ -57,7 +53,7 @@ def _node(fleet: Fleet, node: Node, now: float) -> NodeView:
         seen_at=node.reported_at,
         holds=tuple(fleet.ledger.standing(subject)),
         conditions=tuple(fleet.conditions_on(subject)),
-        gpus=tuple(_gpu(fleet, gpu, now) for gpu in _gpus_of(fleet, node.name)),
+        gpus=tuple(_gpu(fleet, gpu, now) for gpu in fleet.gpus_at(node.name)),
     )
 
 
@@ -152,7 +148,7 @@ def final(fleet: Fleet, now: float) -> list[FinalLine]:
     lines = [
         _final(fleet, Subject(gpu=gpu.identity.uuid), words.of_gpu(fleet, gpu.identity.uuid, now) or "unknown", now)
         for node in sorted(fleet.nodes)
-        for gpu in _gpus_of(fleet, node)
+        for gpu in fleet.gpus_at(node)
     ]
     lines += [_final(fleet, Subject(node=node), fleet.node_state(node), now) for node in sorted(fleet.nodes)]
     everyone = sorted(fleet.roster.living | fleet.roster.departed)

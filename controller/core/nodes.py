@@ -83,6 +83,11 @@ class Node(msgspec.Struct):
         """Whether it has said anything in this life of the controller."""
         return self.facts_at is not None or self.reported_at is not None
 
+    @property
+    def has_told(self) -> bool:
+        """Whether it has told the list of its replicas in this life of the controller."""
+        return self.replicas_at is not None
+
     def report(self, now: float, *, paused: bool) -> None:
         """A heartbeat came."""
         if self.reported_at is not None and now > self.reported_at:
@@ -96,16 +101,15 @@ class Node(msgspec.Struct):
         usual = median(self.gaps) if self.gaps else 0.0
         return max(SILENT_GAPS * usual, SILENT_LEAST_S)
 
-    def silent_at(self) -> float | None:
-        """When it becomes unknown if nothing more comes; None if its reports are not watched."""
-        return None if self.reported_at is None else self.reported_at + self.silence_s
+    def silent_at(self) -> float:
+        """When it becomes unknown if nothing more comes; endless if its reports are not watched."""
+        return float("inf") if self.reported_at is None else self.reported_at + self.silence_s
 
     def state(self, now: float) -> NodeState | None:
         """Live, unknown or lost; None while no report was ever seen."""
-        due = self.silent_at()
-        if due is None:
+        if self.reported_at is None:
             return None
-        if now < due:
+        if now < self.silent_at():
             return NodeState.LIVE
         no = [by for by, (ok, at) in self.observers.items() if not ok and now - at <= OBSERVED_S]
         return NodeState.LOST if len(no) >= OBSERVERS_FOR_LOST else NodeState.UNKNOWN

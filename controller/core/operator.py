@@ -9,10 +9,11 @@ from msgspec.structs import replace
 
 from controller.core import conditions, retire
 from controller.core.actions import move
-from controller.core.budget import REPAIRS, repairs
+from controller.core.budget import repairs
 from controller.core.disruption import covering
 from controller.core.fleet import Fleet
 from controller.core.holds import lift
+from controller.core.kinds import REPAIRS
 from controller.core.names import hold_id, token
 from controller.core.policy import OWNER
 from controller.core.release import call_off, let_go

@@ -7,8 +7,8 @@ room left over.
 
 from collections import defaultdict
 
-from controller.core import budget
 from controller.core.fleet import Fleet
+from controller.core.kinds import REPAIRS
 from controller.core.names import spread
 from controller.core.nodes import Gpu
 from controller.core.stimuli import Deployment
@@ -39,7 +39,19 @@ def is_free(fleet: Fleet, gpu: Gpu, now: float) -> bool:
 def _is_in_repair(fleet: Fleet, uuid: str) -> bool:
     """Whether a repair that was ordered for another GPU will take this one along."""
     subject = Subject(gpu=uuid)
-    return any(subject in a.disrupts for a in fleet.ledger.live(*budget.REPAIRS) if a.id in fleet.ledger.ordered_at)
+    return any(subject in a.disrupts for a in fleet.ledger.live(*REPAIRS) if a.id in fleet.ledger.ordered_at)
+
+
+def _free(fleet: Fleet, now: float) -> dict[str, Gpu]:
+    """The free GPUs. Only those that were touched since the last look are asked about anew."""
+    unsure, fleet.work.unsure = fleet.work.unsure, {}
+    for uuid in unsure:
+        gpu = fleet.gpus.get(uuid)
+        if gpu is not None and is_free(fleet, gpu, now):
+            fleet.free[uuid] = gpu
+        else:
+            fleet.free.pop(uuid, None)
+    return {uuid: gpu for uuid, gpu in fleet.free.items() if gpu.is_fresh(now)}
 
 
 def choose(fleet: Fleet, deployment: Deployment, replica: str, now: float) -> Target | None:
@@ -47,8 +59,8 @@ def choose(fleet: Fleet, deployment: Deployment, replica: str, now: float) -> Ta
     window_s = fleet.settings.limits.window_s
     burnt = {gpu for _, gpus in fleet.roster.failures(deployment.name, now - window_s) for gpu in gpus}
     free: dict[str, list[Gpu]] = defaultdict(list)
-    for uuid, gpu in fleet.gpus.items():
-        if (not deployment.gpus or uuid in deployment.gpus) and is_free(fleet, gpu, now):
+    for uuid, gpu in _free(fleet, now).items():
+        if not deployment.gpus or uuid in deployment.gpus:
             free[gpu.node].append(gpu)
     wanted = deployment.gpus_per_replica
     roomy = [(node, gpus) for node, gpus in free.items() if len(gpus) >= wanted]
@@ -74,7 +86,4 @@ def _rank_gpu(fleet: Fleet, gpu: Gpu, burnt: set[str]) -> tuple[object, ...]:
 
 def can_ever(deployment: Deployment, fleet: Fleet) -> bool:
     """Whether some node has enough GPUs at all: if not, waiting will not help."""
-    sizes: dict[str, int] = defaultdict(int)
-    for gpu in fleet.gpus.values():
-        sizes[gpu.node] += 1
-    return max(sizes.values(), default=0) >= deployment.gpus_per_replica
+    return max((len(fleet.gpus_at(node)) for node in fleet.nodes), default=0) >= deployment.gpus_per_replica

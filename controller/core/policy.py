@@ -11,7 +11,7 @@ import msgspec
 
 from controller.core.fleet import Fleet, needs_repair
 from controller.core.settings import EVIDENCE_S
-from vocab.events import Event, Flag, Recovery, Scope, Severity
+from vocab.events import HISTORY, Event, Flag, Recovery, Scope, Severity
 from vocab.lines import IncidentLine, Subject
 from vocab.states import NEEDED_LEVEL, ActionKind, Level
 
@@ -52,7 +52,7 @@ class Verdict(msgspec.Struct, frozen=True):
 def may(fleet: Fleet, node: str, needed: Level, now: float) -> Verdict:
     """Whether automation may do what needs this level on this node. Only harmful things are asked about."""
     level = fleet.level(node)
-    if level is None or not fleet.is_settled(now):
+    if level is None or not fleet.patience.is_settled(now):
         return Verdict(Leave.LATER, "nodes that were live have not reported since the start")
     if fleet.ledger.paused is not None:
         return Verdict(Leave.WOULD, f"automation is paused: {fleet.ledger.paused.text}")
@@ -70,7 +70,7 @@ def may_act(fleet: Fleet, node: str, of: ActionKind, now: float) -> Verdict:
 
 def counts(fleet: Fleet, event: Event) -> bool:
     """Whether an event can open a condition: not a test's, not an earlier boot's, not a guess at the device."""
-    if event.injected or event.drill or Flag.LOOKUP_FAILED in event.flags:
+    if event.injected or event.drill or event.fields.get(HISTORY) or Flag.LOOKUP_FAILED in event.flags:
         return False
     if event.severity is Severity.INFO or not fleet.row(event.code).condition:
         return False

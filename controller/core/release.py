@@ -9,7 +9,7 @@ from controller.core.actions import draw, move
 from controller.core.fleet import Fleet
 from controller.core.holds import lift, standing_for
 from controller.core.incidents import close
-from controller.core.ledger import STARTED
+from controller.core.kinds import STARTED
 from controller.core.names import action_id
 from controller.core.policy import rule_of
 from vocab.lines import AnyLine, IncidentLine

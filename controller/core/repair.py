@@ -9,10 +9,10 @@ from collections.abc import Iterator
 import msgspec
 
 from controller.core import budget
-from controller.core.actions import WIDE, draw, move, placed_anew
-from controller.core.disruption import RUNGS, covering, disrupted, is_out, taken_along
+from controller.core.actions import draw, move, placed_anew
+from controller.core.disruption import covering, disrupted, is_out, taken_along
 from controller.core.fleet import Fleet
-from controller.core.ledger import STARTED
+from controller.core.kinds import RUNGS, STARTED, USED_UP, WIDE
 from controller.core.names import action_id
 from controller.core.policy import LADDER, NEXT_RUNG, Leave, demand, has_fresh_evidence, may_act, rule_of
 from controller.core.retire import for_incident, would_drain
@@ -27,7 +27,6 @@ TTL_S = {
     ActionKind.POWER_CYCLE: REBOOT_TTL_S,
 }
 _WHY_QUARANTINE = "no repair of ours is left: the vendor, or a person, must look"
-USED_UP = frozenset({ActionState.DONE, ActionState.FAILED, ActionState.TIMED_OUT})  # states of a try that count
 
 
 class Decision(msgspec.Struct, frozen=True):

@@ -8,12 +8,17 @@ from enum import StrEnum
 
 import msgspec
 
-from controller.core.ledger import STARTED, Ledger
+from controller.core.kinds import STARTED
+from controller.core.ledger import Ledger
 from vocab.lines import Subject
 from vocab.messages import ReplicaStatus
 from vocab.states import REPLICA_MOVES, ActionKind, ActionState, NodeState, ReplicaState
 
 CRASH_LOOP = "crash_loop"  # the reason that an agent gives when its attempt budget is used up
+
+
+FAILED = frozenset({"replica_died", "replica_failed_cleanup"})
+STANDING_STILL = frozenset({"replica_stalled", "collective_timeout"})
 
 
 class Life(StrEnum):
@@ -44,6 +49,11 @@ class Replica(msgspec.Struct):
     def is_dead(self) -> bool:
         """Whether its agent says that nothing runs any more."""
         return self.status is not None and self.status.phase == "stopped"
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether nothing of it is left: no process, no memory."""
+        return self.is_dead and self.status is not None and not self.status.leftovers
 
     @property
     def is_ready(self) -> bool:
@@ -107,17 +117,33 @@ def word(ledger: Ledger, replica: Replica) -> ReplicaState:
     status = replica.status
     if stage is Life.ENDED:
         return ReplicaState.STOPPED
+    codes = {ledger.conditions[key].code for key in ledger.conditions_of.get(replica.subject, ())}
     if status is not None and status.phase == "stopped":
-        return _dead_word(stage, status)
-    if stage in {Life.DRAIN, Life.STOP} or (status is not None and status.phase == "draining"):
+        return ReplicaState.CRASH_LOOP if CRASH_LOOP in codes and stage is Life.RUN else _dead_word(stage, status)
+    if stage in {Life.DRAIN, Life.STOP}:
+        return ReplicaState.DRAINING
+    if _has_failed(ledger, replica, codes):
+        return ReplicaState.CRASH_LOOP if CRASH_LOOP in codes else ReplicaState.FAILED
+    if status is not None and status.phase == "draining":
         return ReplicaState.DRAINING
     if incident_of(ledger, replica) is not None and len(replica.gpus) > 1:
         return ReplicaState.STRANDED
     if status is None or status.phase != "ready":
         return ReplicaState.STARTING
-    if not status.stepping:
+    if not status.stepping or codes & STANDING_STILL:
         return ReplicaState.STALLED
-    return ReplicaState.READY if replica.is_ready else ReplicaState.DEGRADED
+    return ReplicaState.READY if replica.is_ready and status.healthy and not codes else ReplicaState.DEGRADED
+
+
+def _has_failed(ledger: Ledger, replica: Replica, codes: set[str]) -> bool:
+    """Whether a condition says that this life of it is over; a new one that starts is told apart."""
+    status = replica.status
+    if status is not None and status.phase == "starting" and status.exit is None:
+        return False
+    if codes & FAILED:
+        return True
+    events = (e for key in ledger.conditions_of.get(replica.subject, ()) for e in ledger.conditions[key].events)
+    return any(bool(ledger.events[e].fields.get("outlived")) for e in events if e in ledger.events)
 
 
 def _dead_word(stage: Life, status: ReplicaStatus) -> ReplicaState:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from controller.core import budget
 from controller.core.actions import draw, placed_anew
 from controller.core.fleet import Fleet
-from controller.core.ledger import STARTED
+from controller.core.kinds import STARTED
 from controller.core.names import action_id
 from controller.core.policy import Leave, Verdict, may_act, rule_of
 from controller.core.replicas import Life, Replica, incident_of, is_leaving
@@ -92,7 +92,7 @@ def would_drain(fleet: Fleet, replica: Replica, errand: Errand, why: str, now: f
 
 def _when_spared(fleet: Fleet, replica: Replica, errand: Errand, now: float) -> Iterator[ActionLine]:
     """Order the drain if the replica can be spared; say what it waits for if no replacement is on its way."""
-    if not (fleet.may_place(now) and fleet.knows(replica.node, now)):
+    if not (fleet.patience.may_place(now) and fleet.patience.knows(replica.node, now)):
         return
     deployment = fleet.deployments.get(replica.deployment)
     why, broken = "it no longer steps", None
@@ -155,12 +155,18 @@ def _is_replaced(fleet: Fleet, deployment: Deployment) -> bool:
     return len(ready) >= deployment.replicas
 
 
+def _changed(fleet: Fleet) -> list[Replica]:
+    """The living replicas that were touched, or kept in mind, since the rules came to rest."""
+    return [fleet.roster.living[name] for name in fleet.work.replicas if name in fleet.roster.living]
+
+
 def cut_off(fleet: Fleet, now: float) -> Iterator[ActionLine]:
     """Stop what did not end within its drain, and what did not become ready within its start."""
-    for replica in list(fleet.roster.living.values()):
+    for replica in _changed(fleet):
         late = _late(fleet, replica)
         if late is None or fleet.life(replica) is Life.STOP:
             continue
+        fleet.work.keep_replica(replica.id)
         errand = Errand(late.rule, late.incident)
         if late.of is ActionKind.START_REPLICA or late.rule == ASKED:  # it serves nobody, or a person wants it gone
             verdict = Verdict(Leave.GO)
@@ -184,8 +190,11 @@ def _late(fleet: Fleet, replica: Replica) -> ActionLine | None:
 
 def bury(fleet: Fleet, now: float) -> Iterator[ActionLine]:
     """Take away what has died and what its agent no longer restarts: there is nothing left to harm."""
-    for replica in list(fleet.roster.living.values()):
-        if fleet.life(replica) is not Life.RUN or not fleet.knows(replica.node, now):
+    for replica in _changed(fleet):
+        if fleet.life(replica) is not Life.RUN:
+            continue
+        if not fleet.patience.knows(replica.node, now):
+            fleet.work.keep_replica(replica.id)
             continue
         incident = incident_of(fleet.ledger, replica)
         if replica.is_dead:

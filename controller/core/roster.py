@@ -24,6 +24,8 @@ class Roster:
         self.living: dict[str, Replica] = {}
         self.departed: dict[str, Replica] = {}
         self._on: dict[str, dict[str, None]] = defaultdict(dict)
+        self._of: dict[str, dict[str, None]] = defaultdict(dict)
+        self._at: dict[str, dict[str, None]] = defaultdict(dict)
         self._failures: dict[str, deque[tuple[float, str, tuple[str, ...]]]] = defaultdict(
             lambda: deque(maxlen=FAILURES_KEPT)
         )
@@ -50,6 +52,8 @@ class Roster:
     def add(self, replica: Replica) -> None:
         """One that runs, or will."""
         self.living[replica.id] = replica
+        self._of[replica.deployment][replica.id] = None
+        self._at[replica.node][replica.id] = None
         for gpu in replica.gpus:
             self._on[gpu][replica.id] = None
 
@@ -62,6 +66,8 @@ class Roster:
     def _depart(self, replica: Replica) -> None:
         self.departed[replica.id] = replica
         self.living.pop(replica.id, None)
+        self._of[replica.deployment].pop(replica.id, None)
+        self._at[replica.node].pop(replica.id, None)
         for gpu in replica.gpus:
             self._on[gpu].pop(replica.id, None)
 
@@ -75,11 +81,11 @@ class Roster:
 
     def of(self, deployment: str) -> list[Replica]:
         """The living replicas of a deployment, oldest first."""
-        return [replica for replica in self.living.values() if replica.deployment == deployment]
+        return [self.living[name] for name in self._of.get(deployment, ())]
 
     def at(self, node: str) -> list[Replica]:
         """The living replicas of a node."""
-        return [replica for replica in self.living.values() if replica.node == node]
+        return [self.living[name] for name in self._at.get(node, ())]
 
     def failures(self, deployment: str, since: float) -> list[tuple[float, tuple[str, ...]]]:
         """When and on which GPUs replicas of a deployment failed after ``since``."""
@@ -108,4 +114,5 @@ class Roster:
 
 def _essence(status: ReplicaStatus) -> tuple[object, ...]:
     """What a decision can rest on; counts of requests change with every look and decide nothing."""
-    return status.phase, status.ready, status.admitting, status.stepping, status.token, status.exit, status.url
+    said = status.phase, status.ready, status.admitting, status.stepping, status.token, status.exit, status.url
+    return (*said, status.healthy, status.leftovers, status.released, status.observed)

@@ -5,9 +5,10 @@ Where we repaired nothing (the signal returned, a person did it) there is nothin
 
 from collections.abc import Iterator
 
-from controller.core import budget, repair
+from controller.core import repair
 from controller.core.actions import draw, placed_anew
 from controller.core.fleet import Fleet
+from controller.core.kinds import REPAIRS, USED_UP
 from controller.core.names import action_id
 from controller.core.policy import Leave, may_act, rule_of
 from controller.core.settings import PROBATION_S, VALIDATE_TTL_S
@@ -18,7 +19,7 @@ from vocab.states import ActionKind, ActionState
 def repaired_at(fleet: Fleet, incident: IncidentLine) -> float | None:
     """When our last repair ended, well or unseen, its own or one that covered it; None if there was none."""
     ended = {ActionState.DONE, ActionState.TIMED_OUT}
-    tries = [action for action in repair.tries_of(fleet, incident) if action.of in budget.REPAIRS]
+    tries = [action for action in repair.tries_of(fleet, incident) if action.of in REPAIRS]
     covers = [fleet.ledger.actions.get(action.covered_by or "") for action in tries]
     done = [action.at for action in (*tries, *covers) if action is not None and action.state in ended]
     return max(done, default=None)
@@ -48,7 +49,7 @@ def order(fleet: Fleet, incident: IncidentLine, now: float) -> Iterator[AnyLine]
     gpu = fleet.gpus.get(incident.subject.gpu or "")
     if gpu is None:
         return
-    nth = sum(action.state in repair.USED_UP for action in repair.tries_of(fleet, incident))
+    nth = sum(action.state in USED_UP for action in repair.tries_of(fleet, incident))
     key = action_id(ActionKind.VALIDATE, incident.id, nth)
     known = fleet.ledger.actions.get(key)
     if known is not None and known.state is ActionState.FAILED:

@@ -17,7 +17,7 @@ from vocab.states import ActionKind, Health, ReplicaState, shown
 
 def announce(fleet: Fleet, now: float) -> Iterator[StateLine]:
     """The words that have changed among what was touched. A GPU that was never anything but healthy is silent."""
-    touched, fleet.touched = fleet.touched, {}
+    touched, fleet.work.words = fleet.work.words, {}
     for subject in touched:
         if subject.gpu is not None and subject.gpu in fleet.gpus:
             yield from _of_gpu(fleet, subject.gpu, now)

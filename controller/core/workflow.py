@@ -14,7 +14,7 @@ import msgspec
 from controller.core import incidents, repair, retire, validation
 from controller.core.fleet import Fleet
 from controller.core.holds import is_fence, standing_for
-from controller.core.ledger import STARTED
+from controller.core.kinds import STARTED
 from controller.core.policy import OWNER, wants_hold
 from controller.core.release import let_go
 from controller.core.replicas import Life
@@ -88,9 +88,11 @@ def stage_of(fleet: Fleet, incident: IncidentLine, now: float) -> Stage:
 
 def advance(fleet: Fleet, now: float) -> Lines:
     """What is due on the way of every open incident."""
-    for key in list(fleet.ledger.open_incidents):
-        incident = fleet.ledger.incidents[key]
-        yield from stage_of(fleet, incident, now).deed(fleet, incident, now)
+    for incident in fleet.restless():
+        lines = list(stage_of(fleet, incident, now).deed(fleet, incident, now))
+        if not lines:
+            fleet.work.quiet[incident.id] = fleet.mark(incident)
+        yield from lines
 
 
 def phase_of(fleet: Fleet, gpu: str, now: float) -> Phase:

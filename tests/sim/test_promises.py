@@ -3,7 +3,7 @@
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from controller.core.budget import REPAIRS
+from controller.core.kinds import REPAIRS
 from controller.core.settings import Limits, Settings
 from controller.core.stimuli import Deployment
 from tests.sim.node import Node

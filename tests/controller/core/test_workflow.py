@@ -160,7 +160,7 @@ def test_an_approved_reboot_is_ordered_and_its_refusal_is_told(world: World, nod
     node.hit(node.gpus[0], "xid:79", world.now, fence=True)
     world.run(40)
     waiting = world.actions(REBOOT)[-1]
-    [said] = [line for line in world.ask("approve", action=waiting.id, reason="tonight") if line.id == waiting.id]
+    [said] = [line for line in world.ask("approve", action=waiting.id, reason="tonight") if getattr(line, "id", None) == waiting.id]
     assert said.state is ActionState.ORDERED
     assert said.token != waiting.token
     assert "ada" in said.why

@@ -1,0 +1,38 @@
+"""What a line makes due later: an order's end, the expiry of what waits, a probation, room in a window.
+
+Whoever adds a rule that rests on time adds its moment here; a rule is not asked again before something is due.
+"""
+
+from controller.core.agenda import Agenda
+from controller.core.kinds import REPAIRS, STARTED
+from controller.core.ledger import FLEET, Ledger
+from controller.core.settings import DRAIN_GRACE_S, EVIDENCE_S, PROBATION_S, PROVEN_S, Settings
+from vocab.lines import ActionLine, HoldLine, Subject
+from vocab.states import ActionKind, ActionState
+
+
+def end_of(ledger: Ledger, action: ActionLine) -> float:
+    """When an order is over if nothing is heard: counted from its first order, over every restart."""
+    grace = DRAIN_GRACE_S if action.of is ActionKind.DRAIN else 0.0
+    return ledger.ordered_at.get(action.id, action.at) + (action.ttl_s or 0.0) + grace
+
+
+def of_action(agenda: Agenda, settings: Settings, ledger: Ledger, action: ActionLine) -> None:
+    """The moments of an action that has just been folded."""
+    subject = action.subject
+    if action.state in STARTED:
+        agenda.remind(end_of(ledger, action), subject)
+    elif action.state is ActionState.WAITING and action.budget is not None:
+        agenda.remind(action.at + EVIDENCE_S, subject)
+    elif action.state is ActionState.DONE and action.of in REPAIRS:
+        agenda.remind(action.at + PROVEN_S, subject)
+    elif action.state is ActionState.DONE and action.of is ActionKind.VALIDATE:
+        agenda.remind(action.at + PROBATION_S, subject)
+    elif action.of is ActionKind.START_REPLICA and action.deployment is not None:
+        agenda.remind(action.at + settings.limits.window_s, Subject(deployment=action.deployment))
+
+
+def of_hold(agenda: Agenda, settings: Settings, hold: HoldLine) -> None:
+    """A hold leaves the window: another may fit then, anywhere."""
+    if hold.op == "placed":
+        agenda.remind(hold.at + settings.limits.window_s, FLEET)

@@ -1,0 +1,53 @@
+"""The work: what has changed since the rules last came to rest, so that a turn costs what has changed and no more.
+
+``touch``ing a subject puts it on the lists that rules read, and turns a counter of its node and its deployments.
+An incident is *quiet* while the counters that it depends on stand as they stood when nothing was to be done for it.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from vocab.lines import Subject
+
+Mark = tuple[int, ...]
+
+
+class Work:
+    """Lists and counters; no decision. The fleet fills them, rules read them."""
+
+    def __init__(self) -> None:
+        self.words: dict[Subject, None] = {}  # whose word may have changed
+        self.nodes: dict[str, None] = {}
+        self.replicas: dict[str, None] = {}
+        self.deployments: dict[str, None] = {}
+        self.booted: dict[str, None] = {}  # nodes with another boot than before
+        self.unsure: dict[str, None] = {}  # GPUs that may have become free, or may not be any longer
+        self.quiet: dict[str, Mark] = {}  # by incident
+        self._turns: dict[str, int] = defaultdict(int)
+        self._all = 0
+        self._kept: dict[str, dict[str, None]] = {"replicas": {}, "deployments": {}}
+
+    def turn(self, name: str | None) -> None:
+        """Something about this node or deployment (None: about everything) has changed."""
+        if name is None:
+            self._all += 1
+        else:
+            self._turns[name] += 1
+
+    def mark(self, names: Iterable[str]) -> Mark:
+        """How the counters of these nodes and deployments stand."""
+        return (self._all, *(self._turns[name] for name in names))
+
+    def keep_replica(self, name: str) -> None:
+        """Look at it again next time, whatever happens until then."""
+        self._kept["replicas"][name] = None
+
+    def keep_deployment(self, name: str) -> None:
+        """Look at it again next time, whatever happens until then."""
+        self._kept["deployments"][name] = None
+
+    def rest(self) -> None:
+        """The rules have come to rest: what they have seen is off the lists."""
+        self.replicas, self.deployments = self._kept["replicas"], self._kept["deployments"]
+        self._kept = {"replicas": {}, "deployments": {}}
+        self.nodes, self.booted = {}, {}
