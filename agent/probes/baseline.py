@@ -2,12 +2,13 @@
 
 import msgspec
 
-SENTINEL = 2**31 - 17  # int32 and int64 blanks of NVML and DCGM lie at or above; no real count does
+from agent.probes.sane import RANGES, reason
 
 
 def plausible(count: int | None) -> int | None:
     """The count, or None for a blank or impossible one."""
-    return count if count is not None and 0 <= count < SENTINEL else None
+    low, high = RANGES["ecc_correctable"]
+    return count if count is not None and reason(count, low, high) is None else None
 
 
 class Baseline(msgspec.Struct):
@@ -25,6 +26,15 @@ class Baseline(msgspec.Struct):
             before = 0
         self.value, self.at = value, now
         return value - (before or 0)
+
+    def rose(self, value: int, now: float) -> int:
+        """As ``grew``, for a counter whose past says nothing: a first or a smaller value is only where it starts."""
+        before, self.at = self.value, now
+        self.value = value
+        if before is None or value < before:
+            self.epoch += before is not None
+            return 0
+        return value - before
 
     def restart(self) -> None:
         """The counter is known to start anew: the next value counts whole, in a new epoch."""

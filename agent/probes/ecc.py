@@ -15,7 +15,7 @@ from agent.probes.figures import finding
 from agent.probes.probe import Finding, Verdict
 from agent.probes.scene import Scene
 from agent.probes.streak import NEEDED
-from vocab.events import Severity
+from vocab.events import Recovery, Severity
 from vocab.observations import AnyObservation, GpuSample
 
 UNCORRECTABLE = "ecc_uncorrectable"
@@ -96,7 +96,8 @@ class EccProbe(msgspec.Struct):
         rate.raised = severity.rank + 1
         text = f"{per_s:.0f} corrected memory errors a second, {NEEDED} windows in a row"
         fields = {"per_s": round(per_s, 1)}
-        return finding(sample, gpu, RATE, text, names=SHOWN, severity=severity, fields=fields)
+        recovery = Recovery.DRAIN_AND_RESET if severity is Severity.ERROR else None  # it blinds its monitor under load
+        return finding(sample, gpu, RATE, text, names=SHOWN, severity=severity, recovery=recovery, fields=fields)
 
     def forget(self, gpu: str) -> None:
         """A reset or reboot starts the counters of this GPU anew, and its case as well."""

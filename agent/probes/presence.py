@@ -1,23 +1,27 @@
-"""Presence: is every GPU that should be here here, and does its driver reach it?
+"""Presence: is every GPU that should be here here?
 
-*Lost*: the driver says GPU_IS_LOST of one GPU. *Missing*: the inventory, the PCI bus or the configured
-count shows a GPU that the driver does not list. While a node starts, missing GPUs are only information.
-A GPU that another driver holds (vfio-pci) or that was replaced at its address is gone on purpose.
+*Missing*: the inventory of before, the PCI bus or the configured count shows a GPU that the driver does not list.
+While a node starts, missing GPUs are only information. A GPU that a virtual machine holds (vfio-pci) is removed, one
+whose place a new board has taken is replaced: both are gone on purpose. Identity is the UUID; an index is a label.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from agent.probes.probe import Clear, Finding, Verdict
 from agent.probes.scene import BOOT_GRACE_S, Scene
-from vocab.events import Evidence, Recovery, Severity, Source, rfc3339
-from vocab.observations import AnyObservation, GpuSample, NodeSeen, PciDevice
+from vocab.events import Evidence, Recovery, Scope, Severity, Source, rfc3339
+from vocab.observations import AnyObservation, NodeSeen, PciDevice, SourceState
+from vocab.pci import pci_address
 
-LOST, MISSING, COUNT = "gpu_lost", "gpu_missing", "gpu_count_mismatch"
-GONE = frozenset({"GPU_IS_LOST"})  # NVML 15: fell off the bus or its driver cannot reach it
-DISPLAY_CLASSES = ("0x0300", "0x0302")  # VGA and 3D controllers; bridges and audio carry the vendor's id too
-GPU_DRIVERS = frozenset({None, "", "nvidia"})  # None: nobody has bound it, which is a fault as well
+MISSING, COUNT, REPLACED, REMOVED = "gpu_missing", "gpu_count_mismatch", "gpu_replaced", "gpu_removed"
+DISPLAY_CLASSES = ("0300", "0302")  # VGA and 3D controllers; bridges and audio carry the vendor's id too
+OURS = frozenset({None, "", "nvidia", "nouveau"})  # None: nobody has bound it, which is a fault as well
+PASSED_ON = frozenset({"vfio-pci", "pci-stub", "xen-pciback"})  # drivers that hold a device for a virtual machine
+NO_SERIALS = frozenset(
+    {"", "0", "N/A", "[N/A]", "<<<NULL>>>", "<<<NOT_FOUND>>>", "<<<NOT_SUPPORTED>>>", "<<<NOT_PERM>>>"}
+)
 
 
 class Gap(msgspec.Struct, frozen=True):
@@ -32,86 +36,90 @@ class Gap(msgspec.Struct, frozen=True):
         return self.gpu or self.pci or "unknown slot"
 
 
+class Counts(msgspec.Struct):
+    """How many GPUs the configuration, the bus and the driver know; None where one was not asked."""
+
+    expected: int | None = None
+    bus: int | None = None
+    listed: int = 0
+
+
 class PresenceProbe(msgspec.Struct):
-    """Remembers which GPUs this node has had, which are lost, and which gaps were said."""
+    """Remembers which GPUs this node has had and which gaps were said."""
 
     known: dict[str, str] = {}  # UUID -> address, of GPUs that should be here
-    lost: set[str] = set()
+    serials: dict[str, str] = {}
     gaps: dict[str, Gap] = {}
     said: dict[str, int] = {}  # gap -> rank of the severity that was said
-    expected: int | None = None
-    present: int = 0
+    counts: Counts = msgspec.field(default_factory=Counts)
+    excluded: list[str] = []
     turn: int = 0
     due: float | None = None
+    unreadable: bool = False
 
     def observe(self, observation: AnyObservation, scene: Scene, now: float) -> Sequence[Verdict]:
-        """Take a sample's error or an inventory in."""
+        """Take an inventory in."""
         match observation:
-            case GpuSample():
-                return self._sampled(observation, scene)
             case NodeSeen():
                 return self._inventory(observation, scene, now)
+            case SourceState(source="nvml"):
+                self.unreadable = observation.state == "down"
         return ()
-
-    def _sampled(self, sample: GpuSample, scene: Scene) -> Sequence[Verdict]:
-        gpu = scene.sampled(sample)
-        if gpu is None:
-            return ()
-        if sample.error in GONE:
-            return () if gpu in self.lost else (self._lose(sample, gpu, scene),)
-        if gpu in self.lost and sample.error is None and sample.readings is not None:
-            self.lost.discard(gpu)
-            scene.absent.discard(gpu)
-            return (Clear(code=LOST, at=sample.at, gpu=gpu),)
-        return ()
-
-    def _lose(self, sample: GpuSample, gpu: str, scene: Scene) -> Finding:
-        self.lost.add(gpu)
-        scene.absent.add(gpu)
-        self.turn += 1
-        stamp, source = rfc3339(sample.at), sample.source or "nvml"
-        return Finding(
-            code=LOST,
-            at=sample.at,
-            gpu=gpu,
-            pci=sample.pci or self.known.get(gpu),
-            source=Source.DCGM if source == "dcgm" else Source.NVML,
-            first=(LOST, self.turn, stamp),
-            fields={"error": sample.error},
-            text=f"every read of the GPU fails with {sample.error}",
-            evidence=(Evidence(source=source, at=stamp, line=f"{sample.error} on reading {gpu}"),),
-        )
 
     def _inventory(self, seen: NodeSeen, scene: Scene, now: float) -> Sequence[Verdict]:
-        if seen.driver is None and not seen.gpus:
-            return ()  # no driver, no list: nothing is known of any GPU
+        if not seen.gpus and (seen.driver is None or self.unreadable or _mismatched(seen)):
+            return ()  # no driver, or none that can be asked: nothing is known of any GPU
         here = {gpu.uuid: gpu.pci for gpu in seen.gpus}
         taken = {pci: uuid for uuid, pci in here.items()}
-        away = _bound_elsewhere(seen.pci_devices or ())
+        bus = [device for device in seen.pci_devices or () if _is_display(device)]
+        away = {_address(device) for device in bus if device.driver in PASSED_ON}
+        gone = list(self._gone(seen, here, taken, away))
         self.known |= here
-        for uuid, pci in list(self.known.items()):
-            replaced = pci in taken and taken[pci] != uuid
-            if uuid not in here and (replaced or pci in away):
-                del self.known[uuid]
-        self.expected, self.present = seen.expected_gpus, len(here)
-        self.gaps = {gap.key: gap for gap in self._gaps(seen, set(here), set(taken))}
+        self.serials |= {gpu.uuid: gpu.serial for gpu in seen.gpus if gpu.serial and gpu.serial not in NO_SERIALS}
+        ours = {_address(device) for device in bus if device.driver in OURS}
+        on_bus = None if seen.pci_devices is None else len(ours | (set(taken) - away))
+        self.counts, self.excluded = Counts(seen.expected_gpus, on_bus, len(here)), sorted(away)
+        self.gaps = {gap.key: gap for gap in self._gaps(seen.expected_gpus, here, ours, len(away))}
         returned = [key for key in self.said if key not in self.gaps]
-        return (*self._returned(returned, seen.at, scene), *self._say(scene, seen.at, now))
+        return (*gone, *self._returned(returned, seen.at, scene), *self._say(scene, seen.at, now))
 
-    def _gaps(self, seen: NodeSeen, here: set[str], taken: set[str]) -> Iterable[Gap]:
-        named = [Gap(uuid, pci) for uuid, pci in sorted(self.known.items()) if uuid not in here]
+    def _gone(self, seen: NodeSeen, here: dict[str, str], taken: dict[str, str], away: set[str]) -> Iterable[Finding]:
+        """GPUs that left on purpose; they are no longer known."""
+        boards = {gpu.uuid: gpu for gpu in seen.gpus}
+        for uuid, pci in list(self.known.items()):
+            new = taken.get(pci)
+            if uuid in here or (pci not in away and (new is None or new in self.known)):
+                continue  # here; or missing, though another known board may sit at its old address now
+            del self.known[uuid]
+            serial = self.serials.pop(uuid, None)
+            self.turn += 1
+            if new is not None:
+                fields = {"by": new, "serial": serial, "serial_now": boards[new].serial}
+                text = f"another board sits at {pci}: {new}"
+                yield _found(REPLACED, seen.at, self.turn, text, fields=fields, gap=Gap(uuid, pci))
+            else:
+                text = f"the GPU at {pci} was given to a virtual machine"
+                yield _found(REMOVED, seen.at, self.turn, text, fields={"driver": "vfio-pci"}, gap=Gap(uuid, pci))
+
+    def _gaps(self, expected: int | None, here: dict[str, str], ours: set[str], away: int) -> Iterable[Gap]:
+        taken = set(here.values())
+        missing = sorted((uuid, pci) for uuid, pci in self.known.items() if uuid not in here)
+        named = [Gap(uuid, None if pci in taken else pci) for uuid, pci in missing]
         yield from named
         addresses = taken | {gap.pci for gap in named if gap.pci}
-        unnamed = [Gap(None, device.pci) for device in _displays(seen.pci_devices or ()) if device.pci not in addresses]
+        unnamed = [Gap(None, pci) for pci in sorted(ours - addresses)]
         yield from unnamed
-        if seen.expected_gpus is not None and seen.expected_gpus > len(here) + len(named) + len(unnamed):
+        if expected is not None and expected > len(here) + len(named) + len(unnamed) + away:
             yield Gap(None, None)
 
     def _returned(self, keys: list[str], at: float, scene: Scene) -> Iterable[Verdict]:
         for key in keys:
             del self.said[key]
             scene.absent.discard(key)
-            yield Clear(code=MISSING, at=at, gpu=key if key in self.known else None, name=key)
+            if key in self.known:
+                yield Clear(code=MISSING, at=at, gpu=key)
+        if keys and not any(gap.gpu is None for gap in self.gaps.values()):
+            yield Clear(code=MISSING, at=at)  # addresses without a known GPU are one condition of the node
         if keys and not self.gaps:
             yield Clear(code=COUNT, at=at)
 
@@ -127,7 +135,8 @@ class PresenceProbe(msgspec.Struct):
         if not fresh:
             return []
         self.turn += 1
-        return [self._mismatch(at, starting=starting), *(self._missing(gap, at, starting=starting) for gap in fresh)]
+        named = [gap for gap in fresh if gap.gpu or gap.pci]
+        return [self._mismatch(at, starting=starting), *(self._missing(gap, at, starting=starting) for gap in named)]
 
     @staticmethod
     def _look_again(scene: Scene, now: float) -> float:
@@ -137,9 +146,11 @@ class PresenceProbe(msgspec.Struct):
 
     def _mismatch(self, at: float, *, starting: bool) -> Finding:
         names = [gap.pci or gap.key for gap in self.gaps.values()]
-        total = self.expected if self.expected is not None else self.present + len(self.gaps)
-        text = f"{self.present} of {total} GPUs are there; missing: {', '.join(names)}"
-        return _found(COUNT, at, self.turn, text, starting=starting, fields={"present": self.present, "missing": names})
+        counts = self.counts
+        total = counts.expected if counts.expected is not None else counts.listed + len(self.gaps)
+        text = f"{counts.listed} of {total} GPUs are there; missing: {', '.join(names)}"
+        fields = {"expected": counts.expected, "pci": counts.bus, "nvml": counts.listed, "missing": names}
+        return _found(COUNT, at, self.turn, text, starting=starting, fields=fields | {"excluded": self.excluded})
 
     def _missing(self, gap: Gap, at: float, *, starting: bool) -> Finding:
         text = f"the GPU at {gap.pci or 'an unknown slot'} is not listed by the driver"
@@ -156,22 +167,41 @@ class PresenceProbe(msgspec.Struct):
         return self.due
 
     def forget(self, gpu: str) -> None:
-        """A reset GPU is looked at anew."""
-        self.lost.discard(gpu)
+        """A reset GPU is where it was."""
 
 
-def _displays(devices: Sequence[PciDevice]) -> list[PciDevice]:
-    """The GPUs of the bus that should be ours."""
-    return [d for d in devices if (d.class_ or "").startswith(DISPLAY_CLASSES) and d.driver in GPU_DRIVERS]
+def _is_display(device: PciDevice) -> bool:
+    return (device.class_ or "").lower().removeprefix("0x").startswith(DISPLAY_CLASSES)
 
 
-def _bound_elsewhere(devices: Sequence[PciDevice]) -> set[str]:
-    """Addresses of GPUs that another driver holds, as for a virtual machine."""
-    return {d.pci for d in devices if (d.class_ or "").startswith(DISPLAY_CLASSES) and d.driver not in GPU_DRIVERS}
+def _address(device: PciDevice) -> str:
+    return pci_address(device.pci) or device.pci
+
+
+def _mismatched(seen: NodeSeen) -> bool:
+    return seen.library is not None and seen.driver is not None and not same_version(seen.driver, seen.library)
+
+
+def same_version(driver: str, library: str) -> bool:
+    """Whether library and kernel module are of one build. NVML puts its interface's number before the driver's
+    (``12.550.90.07``), and its error text leaves the last part out (``550.127``)."""
+    ours, theirs = driver.split("."), library.split(".")
+    if len(theirs) > 1 and len(theirs[0]) < 3:
+        theirs = theirs[1:]
+    if len(theirs[0]) < 3:
+        return True  # an interface's number alone says nothing of the build
+    return all(one == other for one, other in zip(ours, theirs, strict=False))
 
 
 def _found(
-    code: str, at: float, turn: int, text: str, *, starting: bool, fields: dict[str, object], gap: Gap | None = None
+    code: str,
+    at: float,
+    turn: int,
+    text: str,
+    *,
+    fields: Mapping[str, object],
+    starting: bool = False,
+    gap: Gap | None = None,
 ) -> Finding:
     stamp = rfc3339(at)
     return Finding(
@@ -181,9 +211,10 @@ def _found(
         pci=gap.pci if gap else None,
         severity=Severity.INFO if starting else None,
         recovery=Recovery.NONE if starting else None,
+        scope=None if gap is None or gap.gpu else Scope.NODE,
         source=Source.HOST,
         first=(code, gap.key if gap else "", turn, stamp),
-        fields=fields,
+        fields=dict(fields),
         text=text + (" (the node is starting)" if starting else ""),
         evidence=(Evidence(source="host", at=stamp, line=text),),
     )

@@ -20,6 +20,8 @@ from vocab.readings import Readings
 CODE = "thermal_slowdown"
 SW_THERMAL = 0x20
 HW_THERMAL = 0x40
+HW_SLOWDOWN = 0x8  # alone: heat, or a draw of power too sharp; beside 0x40 or 0x80 it says nothing more
+BRAKE = 0x80  # the chassis' doing, and not heat: see power
 ALL_KNOWN = 0xFFFF  # NVML defines nine bits; a mask far above them is a failed read, not a reason
 SHOWN = ("clock_reasons", "temperature_c", "slowdown_c", "memory_temperature_c", "power_w")
 
@@ -35,7 +37,9 @@ def severity_of(mask: int, readings: Readings) -> Severity | None:
     if mask & HW_THERMAL:
         hot, limit = readings.temperature_c, readings.slowdown_c
         return Severity.ERROR if hot is not None and limit is not None and hot >= limit else Severity.WARNING
-    return Severity.WARNING if mask & SW_THERMAL else None
+    if mask & SW_THERMAL or (mask & HW_SLOWDOWN and not mask & BRAKE):
+        return Severity.WARNING
+    return None
 
 
 class ThermalProbe(msgspec.Struct):

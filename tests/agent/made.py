@@ -5,7 +5,7 @@ from typing import Any
 from agent.probes.scene import Scene
 from vocab.events import Event
 from vocab.messages import ClearedItem, EventItem
-from vocab.observations import GpuIdentity, GpuSample, KernelRecord, NodeSeen, ReplicaSeen, SourceState
+from vocab.observations import DriverCall, GpuIdentity, GpuSample, KernelRecord, NodeSeen, ReplicaSeen, SourceState
 from vocab.readings import Readings
 
 NODE = "n1"
@@ -22,7 +22,7 @@ def pci(index: int) -> str:
     return f"0000:{0x10 + index:02x}:00"
 
 
-def identity(index: int, **changes: Any) -> GpuIdentity:
+def identity(index: int, /, **changes: Any) -> GpuIdentity:
     return GpuIdentity(**({"uuid": uuid(index), "index": index, "pci": pci(index), "name": "NVIDIA H100"} | changes))
 
 
@@ -59,6 +59,13 @@ def fallen(at: float, index: int = 0, seq: int | None = None, **changes: Any) ->
 def replica(at: float, **changes: Any) -> ReplicaSeen:
     usual = {"replica": "r1", "deployment": "chat", "gpus": (uuid(0),), "phase": "ready"}
     return ReplicaSeen(at=at, node=NODE, **(usual | changes))
+
+
+def call(
+    at: float, state: str, name: str, gpu: int | None = 0, error: str | None = None, pid: int | None = None
+) -> DriverCall:
+    whose = None if gpu is None else uuid(gpu)
+    return DriverCall(at=at, node=NODE, gpu=whose, call=name, state=state, error=error, pid=pid)
 
 
 def source(at: float, state: str, name: str = "nvml", error: str | None = None) -> SourceState:

@@ -4,6 +4,7 @@ Severity and recovery are those of the plain case; the judge knows the harsher a
 lasted, a NIC that flapped once).
 """
 
+from vocab.catalogue.persistence import outlives, remains
 from vocab.catalogue.row import CodeRow
 from vocab.events import Recovery, Scope, Severity
 from vocab.states import ClearsOn
@@ -14,10 +15,11 @@ _Row = tuple[str, str, Severity, Recovery, Scope, ClearsOn | None, str]
 # fmt: off
 _GPU: tuple[_Row, ...] = (
     ("gpu_lost", "the driver no longer reaches the GPU", S.CRITICAL, R.REBOOT_NODE, P.GPU, C.REBOOT, "NVML 15"),
-    ("gpu_missing", "a GPU of the inventory is not there", S.CRITICAL, R.REBOOT_NODE, P.GPU, C.REBOOT, "inventory"),
-    ("gpu_count_mismatch", "fewer GPUs than the node should have", S.ERROR, R.INVESTIGATE, P.NODE, C.SIGNAL,
-     "inventory"),
+    ("gpu_missing", "a GPU of the inventory is not there", S.CRITICAL, R.REBOOT_NODE, P.GPU, C.SIGNAL, "inventory"),
+    ("gpu_count_mismatch", "fewer GPUs than the node should have", S.CRITICAL, R.INVESTIGATE, P.NODE, C.SIGNAL,
+     "inventory, PCI bus, configuration"),
     ("gpu_replaced", "another GPU sits at a known address", S.INFO, R.NONE, P.GPU, None, "UUID and serial number"),
+    ("gpu_removed", "given to a virtual machine", S.INFO, R.NONE, P.GPU, None, "PCI bus: bound to vfio-pci"),
     ("gpu_requires_reset", "the driver wants a reset", S.CRITICAL, R.RESET_GPU, P.GPU, C.RESET, "NVML 16"),
     ("gpu_init_failed", "the driver could not start the GPU", S.CRITICAL, R.REBOOT_NODE, P.GPU, C.REBOOT,
      "RmInitAdapter"),
@@ -29,8 +31,8 @@ _GPU: tuple[_Row, ...] = (
     ("lemon", "too many faults over weeks", S.ERROR, R.CONTACT_SUPPORT, P.GPU, C.PERSON, "ledger (Meta RSC study)"),
 )
 _MEMORY: tuple[_Row, ...] = (
-    ("ecc_correctable_rate", "corrected ECC errors, sustained", S.WARNING, R.INVESTIGATE, P.GPU, C.SIGNAL,
-     "over 10 a second: DCGM's limit"),
+    ("ecc_correctable_rate", "corrected ECC errors, sustained", S.WARNING, R.INVESTIGATE, P.GPU, C.RESET,
+     "over 10 a second: DCGM's limit; over 100: error"),
     ("ecc_uncorrectable", "uncorrectable ECC errors since driver load", S.CRITICAL, R.DRAIN_AND_RESET, P.GPU, C.RESET,
      "NVML volatile counter; DCGM fails on it"),
     ("sram_threshold", "SRAM error threshold exceeded", S.CRITICAL, R.CONTACT_SUPPORT, P.GPU, C.PERSON,
@@ -65,7 +67,8 @@ _HEAT: tuple[_Row, ...] = (
      "NVML limits"),
 )
 _DRIVER: tuple[_Row, ...] = (
-    ("probe_hung", "a driver call does not return", S.ERROR, R.INVESTIGATE, P.GPU, C.SIGNAL, "table of driver calls"),
+    ("probe_hung", "a driver call does not return", S.CRITICAL, R.REBOOT_NODE, P.GPU, C.SIGNAL,
+     "table of driver calls"),
     ("probe_slow", "driver calls are slow", S.WARNING, R.INVESTIGATE, P.GPU, C.SIGNAL, "table of driver calls"),
     ("probe_degraded", "driver calls fail now and then", S.WARNING, R.INVESTIGATE, P.GPU, C.SIGNAL, "driver errors"),
     ("probe_incomplete", "samples are missing", S.WARNING, R.INVESTIGATE, P.GPU, C.SIGNAL,
@@ -80,7 +83,7 @@ _DRIVER: tuple[_Row, ...] = (
     ("version_drift", "another driver than the pool's", S.WARNING, R.INVESTIGATE, P.NODE, C.SIGNAL, "inventory"),
     ("profiling_broken", "activity counters read zero or fail", S.WARNING, R.INVESTIGATE, P.GPU, C.SIGNAL,
      "GPM, DCGM 1001-"),
-    ("counter_saturated", "a counter stands at its end", S.INFO, R.NONE, P.GPU, C.RESET, "counter width"),
+    ("counter_saturated", "a counter stands at its end", S.WARNING, R.INVESTIGATE, P.NODE, C.SIGNAL, "counter width"),
     ("mig_reconfigured", "MIG instances have changed", S.INFO, R.NONE, P.GPU, None, "inventory"),
     ("mig_instance_missing", "a MIG instance is gone", S.ERROR, R.INVESTIGATE, P.MIG, C.SIGNAL, "inventory"),
     ("container_device_access_lost", "a container lost its GPU device", S.ERROR, R.RESTART_APP, P.REPLICA, C.SIGNAL,
@@ -126,17 +129,23 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     "mce": ("cpu", "bank"),
     "nvlink_down": ("link",),
     "nvlink_errors": ("link",),
+    "mig_instance_missing": ("instance",),
+    "counter_saturated": ("nic",),
     "nic_down": ("nic",),
     "nic_flap": ("nic",),
     "monitor_unreachable": ("source",),
     "probe_permission": ("source",),
     "probe_hung": ("call",),
-    "service_flapping": ("unit",),
+    "probe_slow": ("call",),
+    "service_flapping": ("service",),
+    "driver_hang": ("stuck_child", "suspect"),
     "oom_kill": ("pid",),
 }
 _CERTAIN = frozenset({"gpu_lost", "gpu_requires_reset"})  # the driver itself says so of this one GPU
 
 _DIFFERS: dict[str, str] = {
+    "ecc_correctable_rate": "the vendor's health watch ignores corrected errors; a storm of them blinds the monitor itself",
+    "nvlink_down": "the vendor's tool triages; a link that a reset cannot train again is a person's, which validation shows",
     "remap_failed": "the vendor's tools disagree (reset or field diagnostic); a bank without spares needs a person",
     "remap_pending": "EKS and others replace the machine; the repair works and waits for a reset at a quiet time",
 }
@@ -151,6 +160,8 @@ NAMED: dict[str, CodeRow] = {
         certain=code in _CERTAIN,
         condition=clears_on is not None,
         clears_on=clears_on or ClearsOn.SIGNAL,
+        outlives=outlives(code, clears_on),
+        remains=remains(code),
         discriminator=_FIELDS.get(code, ()),
         differs=_DIFFERS.get(code),
         source=source,

@@ -1,8 +1,9 @@
 import msgspec
+import pytest
 
-from agent.probes.presence import PresenceProbe
+from agent.probes.presence import PresenceProbe, same_version
 from agent.probes.probe import Clear, Finding
-from tests.agent.made import identity, inventory, pci, sample, scene, uuid
+from tests.agent.made import identity, inventory, pci, scene, source, uuid
 from vocab.events import Severity
 from vocab.observations import PciDevice
 
@@ -16,29 +17,6 @@ class Watch:
         now = seen.at if now is None else now
         self.scene.see(seen)
         return list(self.probe.observe(seen, self.scene, now))
-
-    def read(self, read):
-        return list(self.probe.observe(read, self.scene, read.at))
-
-
-def test_the_first_lost_read_says_it_and_the_others_are_silent():
-    watch = Watch()
-    (found,) = watch.read(sample(1.0, 3, error="GPU_IS_LOST"))
-    assert (found.code, found.gpu) == ("gpu_lost", uuid(3))
-    assert watch.read(sample(2.0, 3, error="GPU_IS_LOST")) == []
-    assert watch.scene.absent == {uuid(3)}
-
-
-def test_another_error_of_a_read_is_not_a_loss():
-    assert Watch().read(sample(1.0, 3, error="UNKNOWN")) == []
-
-
-def test_a_lost_gpu_that_answers_again_is_cleared():
-    watch = Watch()
-    watch.read(sample(1.0, 3, error="GPU_IS_LOST"))
-    (ended,) = watch.read(sample(2.0, 3, power_w=70.0))
-    assert isinstance(ended, Clear)
-    assert watch.scene.absent == set()
 
 
 def test_a_gpu_that_the_inventory_leaves_out_is_missing():
@@ -69,14 +47,37 @@ def test_the_bus_shows_a_gpu_that_the_driver_never_listed():
 def test_a_gpu_that_a_virtual_machine_holds_is_not_missing():
     watch = Watch()
     away = (PciDevice(pci=pci(3), class_="0x030200", driver="vfio-pci"),)
-    assert watch.see(inventory(10.0, gpus=(0, 1, 2, 4, 5, 6, 7), pci_devices=away)) == []
+    (removed,) = watch.see(inventory(10.0, gpus=(0, 1, 2, 4, 5, 6, 7), pci_devices=away, expected_gpus=8))
+    assert (removed.code, removed.gpu) == ("gpu_removed", uuid(3))
+    assert watch.probe.excluded == [pci(3)]
 
 
 def test_a_replaced_board_is_not_missing():
     watch = Watch(gpus=(0, 1))
     swapped = msgspec.structs.replace(inventory(10.0), gpus=(identity(0), identity(1, uuid="GPU-new")))
+    (replaced,) = watch.see(swapped)
+    assert (replaced.code, replaced.gpu, replaced.fields["by"]) == ("gpu_replaced", uuid(1), "GPU-new")
+    assert set(watch.probe.known) == {uuid(0), "GPU-new"}
     assert watch.see(swapped) == []
-    assert uuid(1) not in watch.probe.known
+
+
+def test_a_board_that_moved_to_the_address_of_a_missing_one_has_not_replaced_it():
+    watch = Watch(gpus=(0, 1))
+    mismatch, missing = watch.see(msgspec.structs.replace(inventory(10.0), gpus=(identity(1, index=0, pci=pci(0)),)))
+    assert (missing.code, missing.gpu, missing.pci) == ("gpu_missing", uuid(0), None)
+    assert mismatch.fields["missing"] == [uuid(0)]
+
+
+def test_two_boards_that_changed_places_are_both_here():
+    watch = Watch(gpus=(0, 1))
+    swapped = (identity(0, pci=pci(1), index=1), identity(1, pci=pci(0), index=0))
+    assert watch.see(msgspec.structs.replace(inventory(10.0), gpus=swapped)) == []
+
+
+def test_renumbered_survivors_are_no_news():
+    watch = Watch(gpus=(0, 1))
+    found = watch.see(msgspec.structs.replace(inventory(10.0), gpus=(identity(1, index=0),)))
+    assert [v.gpu for v in found] == [None, uuid(0)]
 
 
 def test_fewer_than_configured_is_a_fault_of_an_unknown_slot():
@@ -87,6 +88,41 @@ def test_fewer_than_configured_is_a_fault_of_an_unknown_slot():
 
 def test_without_a_driver_nothing_is_missing():
     assert Watch().see(inventory(10.0, gpus=(), driver=None)) == []
+
+
+def test_with_a_library_of_another_build_nothing_is_missing():
+    assert Watch().see(inventory(10.0, gpus=(), driver="550.90.07", library="550.127.08")) == []
+
+
+def test_while_nvml_is_down_an_empty_list_says_nothing():
+    watch = Watch()
+    watch.probe.observe(source(5.0, "down", error="UNKNOWN"), watch.scene, 5.0)
+    assert watch.see(inventory(10.0, gpus=())) == []
+    watch.probe.observe(source(15.0, "up"), watch.scene, 15.0)
+    assert len(watch.see(inventory(20.0, gpus=()))) == 9
+
+
+@pytest.mark.parametrize(
+    ("library", "same"),
+    [
+        ("550.90.07", True),
+        ("12.550.90.07", True),
+        ("550.127.08", False),
+        ("550.127", False),
+        ("550.90", True),
+        ("12", True),
+    ],
+)
+def test_a_library_is_compared_by_the_drivers_number(library, same):
+    assert same_version("550.90.07", library) is same
+
+
+def test_the_count_names_what_bus_and_driver_show():
+    devices = tuple(PciDevice(pci=pci(i) + ".0", class_="030200", driver="nvidia") for i in range(4))
+    mismatch, _ = Watch(gpus=(0, 1, 3)).see(inventory(10.0, gpus=(0, 1, 3), pci_devices=devices, expected_gpus=5))
+    fields = mismatch.fields
+    assert (fields["expected"], fields["pci"], fields["nvml"]) == (5, 4, 3)
+    assert fields["missing"] == [pci(2), "unknown slot"]
 
 
 def test_while_the_node_starts_it_is_information_and_a_fault_only_after():

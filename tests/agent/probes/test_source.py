@@ -2,7 +2,7 @@ import pytest
 
 from agent.probes.probe import Clear
 from agent.probes.source import SourceProbe
-from tests.agent.made import scene, source
+from tests.agent.made import call, fallen, scene, source
 
 
 def test_a_source_is_unreachable_after_a_minute_and_not_before():
@@ -58,14 +58,22 @@ def test_what_waiting_would_not_change_is_said_at_once_and_once(error, code):
     assert probe.next_deadline() is None
 
 
-def test_a_driver_that_is_not_loaded_is_named_beside_it():
-    probe, node = SourceProbe(), scene(driver=None)
-    probe.observe(source(0.0, "down", error="DRIVER_NOT_LOADED: run modprobe"), node, 0.0)
-    assert [v.code for v in probe.tick(node, 60.0)] == ["driver_not_loaded", "monitor_unreachable"]
-    assert len(list(probe.observe(source(70.0, "up"), node, 70.0))) == 2
-
-
-def test_a_driver_that_the_inventory_shows_is_loaded_whatever_a_source_says():
+def test_nvml_that_fails_at_its_start_while_the_kernel_is_silent_is_a_container_without_devices():
     probe, node = SourceProbe(), scene()
-    probe.observe(source(0.0, "down", error="DRIVER_NOT_LOADED"), node, 0.0)
+    (found,) = probe.observe(source(0.0, "down", error="UNKNOWN"), node, 0.0)
+    assert (found.code, found.gpu) == ("probe_permission", None)
+
+
+def test_nvml_that_fails_after_the_driver_has_spoken_is_merely_unreachable():
+    probe, node = SourceProbe(), scene()
+    probe.observe(fallen(0.0, 3), node, 0.0)
+    assert list(probe.observe(source(1.0, "down", error="UNKNOWN"), node, 1.0)) == []
+    assert [v.code for v in probe.tick(node, 61.0)] == ["monitor_unreachable"]
+
+
+def test_an_init_that_fails_is_a_source_that_is_down():
+    probe, node = SourceProbe(), scene()
+    probe.observe(call(0.0, "failed", "nvmlInit_v2", gpu=None, error="NO_PERMISSION"), node, 0.0)
     assert [v.code for v in probe.tick(node, 60.0)] == ["monitor_unreachable"]
+    ended = probe.observe(call(70.0, "returned", "nvmlInit_v2", gpu=None), node, 70.0)
+    assert [v.code for v in ended] == ["monitor_unreachable", "probe_permission"]

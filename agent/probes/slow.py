@@ -1,0 +1,63 @@
+"""A GPU whose clocks stay far under those of its peers while all of them work, though nothing names a reason.
+
+Heat, the power brake and the power cap have words of their own in the mask of clock reasons; what is idle is slow on
+purpose. Fail-slow is invisible in utilization, and one such GPU slows every member of its replica.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from agent.probes.figures import finding, read
+from agent.probes.peers import Peers
+from agent.probes.probe import Clear, Verdict
+from agent.probes.scene import Scene
+from agent.probes.streak import Patience, Signals, Turn
+from vocab.observations import AnyObservation
+from vocab.readings import Readings
+
+CODE = "slow_gpu"
+SHARE = 0.75  # of the peers' median clock; boost clocks of sound boards differ by a few per cent
+BUSY = 0.5
+PEERS_NEEDED = 2
+NAMED = 0x1 | 0x2 | 0x20 | 0x40 | 0x80  # idle, clocks set by a user, heat, power brake: said elsewhere, or meant so
+SUSTAINED = Patience(polls=3, lasts_s=120.0, calm_polls=3)
+SHOWN = ("sm_clock_hz", "utilization_ratio", "clock_reasons", "power_w", "power_limit_w", "performance_state")
+
+
+def clock_at_work(readings: Readings) -> float | None:
+    """The SM clock of a GPU that works, or None."""
+    return readings.sm_clock_hz if (readings.utilization_ratio or 0.0) >= BUSY else None
+
+
+class SlowProbe(msgspec.Struct):
+    """Compares clocks of GPUs that work."""
+
+    peers: Peers = msgspec.field(default_factory=Peers)
+    signals: Signals = msgspec.field(default_factory=Signals)
+
+    def observe(self, observation: AnyObservation, scene: Scene, now: float) -> Sequence[Verdict]:
+        """Take one sample of one GPU."""
+        seen = read(observation, scene)
+        if seen is None or seen.readings.sm_clock_hz is None:
+            return ()
+        self.peers.take(seen.gpu, seen.readings, now)
+        clock = clock_at_work(seen.readings)
+        if clock is None or (seen.readings.clock_reasons or 0) & NAMED:
+            return ()
+        usual, count = self.peers.median_of(seen.gpu, scene, now, clock_at_work)
+        if usual is None or count < PEERS_NEEDED:
+            return ()
+        turn = self.signals.take(seen.gpu, SUSTAINED, now, bad=clock < SHARE * usual)
+        if turn is Turn.ENDED:
+            return (Clear(code=CODE, at=seen.sample.at, gpu=seen.gpu),)
+        if turn is None:
+            return ()
+        text = f"its SM clock is {clock / 1e6:.0f} MHz where its peers at work have {usual / 1e6:.0f} MHz"
+        fields = {"sm_clock_hz": clock, "peers_hz": usual}
+        return (finding(seen.sample, seen.gpu, CODE, text, names=SHOWN, fields=fields),)
+
+    def forget(self, gpu: str) -> None:
+        """A reset GPU is looked at anew."""
+        self.signals.forget(gpu)
+        self.peers.forget(gpu)
