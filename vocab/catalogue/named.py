@@ -144,8 +144,8 @@ _FIELDS: dict[str, tuple[str, ...]] = {
 _CERTAIN = frozenset({"gpu_lost", "gpu_requires_reset"})  # the driver itself says so of this one GPU
 
 _DIFFERS: dict[str, str] = {
-    "ecc_correctable_rate": "the vendor's health watch ignores corrected errors; a storm of them blinds the monitor itself",
-    "nvlink_down": "the vendor's tool triages; a link that a reset cannot train again is a person's, which validation shows",
+    "ecc_correctable_rate": "the vendor's health watch ignores corrected errors; a storm of them blinds the monitor",
+    "nvlink_down": "the vendor's tool triages; a link that no reset trains again is a person's, as validation shows",
     "remap_failed": "the vendor's tools disagree (reset or field diagnostic); a bank without spares needs a person",
     "remap_pending": "EKS and others replace the machine; the repair works and waits for a reset at a quiet time",
 }

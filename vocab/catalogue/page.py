@@ -17,13 +17,15 @@ HEAD = """# Signals
 <!-- Generated from vocab/catalogue by `python -m vocab.catalogue.page`; a test fails when this page is stale. -->
 
 What Corral knows of each code: how bad it is, what it advises, what it takes down, and what ends the condition that it
-opens (*none*: it opens none). **certain** codes are strong enough alone for the agent's bounded fence. The advice is
-that of the plain case; where a line says more (the sub-code of an NVLink 5 error, the registers of an Xid 74, the cause
-of a 45, the action of a 154, the word Fatal of an SXid) the judge goes by the line. A code that is not here is a
-warning that asks a person to look, and holds nothing.
+opens (*none*: it opens none). *Outlives* is the most that the fault itself survives: *nothing* (a moment), its
+*signal*, the *work* on the GPU (a reset ends it), a *reset*, a *reboot* (a power cycle ends it), or *all* (it takes a
+person). **certain** codes are strong enough alone for the agent's bounded fence. The advice is that of the plain case;
+where a line says more (the sub-code of an NVLink 5 error, the registers of an Xid 74, the cause of a 45, the action of
+a 154, the word Fatal of an SXid) the judge goes by the line. A code that is not here is a warning that asks a person
+to look, and holds nothing.
 
 The vendor's bucket is the immediate action of NVIDIA's public Xid catalogue (for SXids the one of NVSentinel's public
-table); below each table stands why our advice is another.
+table); below each table stands why our advice is another, and what stays behind of a fault.
 """
 
 _SXID_TEXT = "A line's word Fatal or Non-fatal is worth more than its row. The scope of all is the fabric."
@@ -38,10 +40,12 @@ def page() -> str:
         HEAD,
         _section("Xids", f"{len(XIDS)} numbers. Sources: {_sources(XIDS.values())}.", _codes(XIDS.values())),
         _differences(XIDS.values()),
+        _remains(XIDS.values()),
         _section("What an Xid 154 asks for", "The driver's recovery action, by number.", _actions()),
         _section("NVLink 5: Xids 144 to 150", _NVLINK5_TEXT, _rules()),
         _section("Named codes", "Not from the kernel's Xid lines.", _codes(NAMED.values())),
         _differences(NAMED.values()),
+        _remains(NAMED.values()),
         _section("SXids", f"{len(SXIDS)} numbers. {_SXID_TEXT} Source: {SOURCE}.", _sxids()),
     )
     return "".join(parts)
@@ -58,7 +62,7 @@ def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 
 
 def _codes(rows: Iterable[CodeRow]) -> str:
-    head = ("code", "what", "severity", "advice", "scope", "ends with", "certain", "vendor", "source")
+    head = ("code", "what", "severity", "advice", "scope", "ends with", "outlives", "certain", "vendor", "source")
     return _table(
         head,
         (
@@ -69,6 +73,7 @@ def _codes(rows: Iterable[CodeRow]) -> str:
                 row.recovery.value,
                 row.scope.value,
                 _ends(row),
+                row.outlives.value,
                 "certain" if row.certain else "",
                 row.vendor or "",
                 _short(row.source),
@@ -97,6 +102,11 @@ def _sources(rows: Iterable[CodeRow]) -> str:
 def _differences(rows: Iterable[CodeRow]) -> str:
     lines = [f"- `{row.code}`: {row.differs}." for row in rows if row.differs]
     return "\nWhere we differ, and why:\n\n" + "\n".join(lines) + "\n"
+
+
+def _remains(rows: Iterable[CodeRow]) -> str:
+    lines = [f"- `{row.code}`: {row.remains}." for row in rows if row.remains]
+    return "\nWhat stays behind:\n\n" + "\n".join(lines) + "\n"
 
 
 def _actions() -> str:
@@ -132,12 +142,13 @@ def _sxids() -> str:
             row.severity.value,
             row.recovery.value,
             _ends(row),
+            row.outlives.value,
             row.vendor or "",
             row.differs or "",
         )
         for row in SXIDS.values()
     )
-    return _table(("code", "what", "severity", "advice", "ends with", "vendor", "why"), rows)
+    return _table(("code", "what", "severity", "advice", "ends with", "outlives", "vendor", "why"), rows)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from vocab.catalogue.persistence import Outlives
 from vocab.events import Recovery, Scope, Severity
 from vocab.states import ClearsOn
 
@@ -11,6 +12,7 @@ class CodeRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     ``certain``: strong enough alone for the agent's bounded fence. ``condition``: opens a standing state.
     ``vendor``: the vendor's own bucket where it has one; ``differs``: why ours is another.
+    ``outlives``: whether a reset, a reboot, a power cycle ends the fault; ``remains``: what stays behind of it.
     ``discriminator``: the event fields that tell two events of this code on one GPU apart.
     ``source``: where the facts come from.
     """
@@ -23,6 +25,8 @@ class CodeRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     certain: bool = False
     condition: bool = True
     clears_on: ClearsOn = ClearsOn.RESET
+    outlives: Outlives = Outlives.NOTHING
+    remains: str | None = None
     discriminator: tuple[str, ...] = ()
     vendor: str | None = None
     differs: str | None = None

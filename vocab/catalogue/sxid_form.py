@@ -7,6 +7,7 @@ guide's lists of fatal and non-fatal numbers, and NVSentinel's public table for 
 from collections.abc import Iterable
 from enum import Enum
 
+from vocab.catalogue.persistence import outlives
 from vocab.catalogue.row import CodeRow
 from vocab.events import Recovery, Scope, Severity
 from vocab.states import ClearsOn
@@ -41,7 +42,8 @@ def expand(units: Iterable[Unit]) -> dict[int, CodeRow]:
     rows = {}
     for unit, messages in units:
         for number, title, kind, vendor in messages:
-            severity, recovery, clears_on, why = kind.value
+            severity, recovery, cleared, why = kind.value
+            clears_on = None if cleared is None else ClearsOn(cleared)
             rows[number] = CodeRow(
                 code=f"sxid:{number}",
                 title=f"{unit}: {title}",
@@ -49,7 +51,8 @@ def expand(units: Iterable[Unit]) -> dict[int, CodeRow]:
                 recovery=Recovery(recovery),
                 scope=Scope.FABRIC,
                 condition=clears_on is not None,
-                clears_on=ClearsOn(clears_on or "signal"),
+                clears_on=clears_on or ClearsOn.SIGNAL,
+                outlives=outlives(f"sxid:{number}", clears_on),
                 discriminator=("link",),
                 vendor=vendor,
                 differs=why,

@@ -99,7 +99,7 @@ UNITS: tuple[Unit, ...] = (
         (19081, "receive response status unsupported request", K.LINK, "IGNORE"),
         (19082, "receive response status privilege error", K.NOTED, "IGNORE"),
         (19083, "invalid collapsed response error", K.LINK, "RUN_FIELDDIAG"),
-        (19084, "AN1 heartbeat timed out", K.LINK, "RESET_FABRIC"),
+        (19084, "AN1 heartbeat timed out", K.STALLED, "RESET_FABRIC"),
     )),
 )
 # fmt: on

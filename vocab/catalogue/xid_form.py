@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
+from vocab.catalogue.persistence import outlives, remains
 from vocab.catalogue.row import CodeRow
 from vocab.events import Recovery, Scope, Severity
 from vocab.states import ClearsOn
@@ -31,6 +32,8 @@ def expand(
             certain=number in certain,
             condition=clears_on is not None,
             clears_on=clears_on or ClearsOn.SIGNAL,
+            outlives=outlives(f"xid:{number}", clears_on),
+            remains=remains(f"xid:{number}"),
             discriminator=discriminators.get(number, ()),
             vendor=vendor,
             differs=differs.get(number),

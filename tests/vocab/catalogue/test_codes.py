@@ -2,7 +2,9 @@
 
 import pytest
 
-from vocab.catalogue.codes import NAMED, SXIDS, XIDS, row
+from vocab.catalogue import persistence
+from vocab.catalogue.codes import NAMED, ROWS, SXIDS, XIDS, row
+from vocab.catalogue.persistence import Outlives
 from vocab.catalogue.recovery import advice
 from vocab.catalogue.sxids import renumbered
 from vocab.events import Recovery, Scope, Severity
@@ -44,7 +46,7 @@ def test_every_public_sxid_has_a_row():
 
 
 def test_every_named_code_has_a_row():
-    assert set(NAMED) == set(NAMES.split())
+    assert set(NAMES.split()) <= set(NAMED)
 
 
 @pytest.mark.parametrize("known", [*XIDS.values(), *SXIDS.values(), *NAMED.values()], ids=lambda known: known.code)
@@ -54,6 +56,44 @@ def test_row_is_whole(known):
     assert known.source
     assert known.condition or known.severity is not Severity.CRITICAL, "a critical code opens a condition"
     assert not known.certain or (known.condition and known.severity is Severity.CRITICAL)
+
+
+@pytest.mark.parametrize("known", [*XIDS.values(), *SXIDS.values(), *NAMED.values()], ids=lambda known: known.code)
+def test_what_clears_a_condition_ends_the_fault_behind_it(known):
+    """A signal may return at any time. A power cycle is a reboot to all who watch."""
+    if not known.condition:
+        return
+    ended_by = {
+        ClearsOn.SIGNAL: set(Outlives),
+        ClearsOn.RESET: {Outlives.NOTHING, Outlives.WORK},
+        ClearsOn.REBOOT: {Outlives.NOTHING, Outlives.WORK, Outlives.RESET, Outlives.REBOOT},
+        ClearsOn.PERSON: set(Outlives),
+    }
+    assert known.outlives in ended_by[known.clears_on]
+
+
+@pytest.mark.parametrize(
+    ("code", "outlives"),
+    [
+        ("xid:13", Outlives.NOTHING),
+        ("xid:63", Outlives.WORK),
+        ("xid:64", Outlives.ALL),
+        ("xid:79", Outlives.RESET),
+        ("xid:95", Outlives.WORK),
+        ("xid:110", Outlives.REBOOT),
+        ("xid:161", Outlives.ALL),
+        ("sxid:23001", Outlives.RESET),
+        ("remap_pending", Outlives.WORK),
+        ("remap_failed", Outlives.ALL),
+        ("power_brake", Outlives.SIGNAL),
+    ],
+)
+def test_what_a_fault_outlives(code, outlives):
+    assert row(code).outlives is outlives
+
+
+def test_what_stays_behind_is_told_of_codes_that_exist():
+    assert set(persistence._REMAINS) | set(persistence._OUTLIVES) <= set(ROWS)
 
 
 @pytest.mark.parametrize("known", XIDS.values(), ids=lambda known: known.code)
@@ -115,6 +155,7 @@ def test_unknown_code_warns_and_holds_nothing(code):
     [
         (20034, Severity.CRITICAL, Recovery.RESET_GPU),
         (12028, Severity.WARNING, Recovery.RESET_GPU),
+        (19084, Severity.WARNING, Recovery.RESET_GPU),
         (20009, Severity.WARNING, Recovery.INVESTIGATE),
         (22013, Severity.WARNING, Recovery.NONE),
         (23001, Severity.CRITICAL, Recovery.REBOOT_NODE),
