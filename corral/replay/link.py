@@ -10,7 +10,10 @@ class Link:
 
     def __init__(self) -> None:
         self._state = "up"
-        self._kept: list[Stimulus] = []
+        self._facts: NodeReported | None = None
+        self._items: list[Arrived] = []
+        self._samples: dict[str, Sampled] = {}
+        self._list: Replicas | None = None
 
     @property
     def reaches(self) -> bool:
@@ -18,18 +21,31 @@ class Link:
         return self._state != "down"
 
     def passes(self, stimulus: Stimulus) -> bool:
-        """Whether this arrives now; without an answer it is kept in any case."""
+        """Whether this arrives now; without an answer it is kept in any case. Of readings and lists, the latest."""
         if self._state != "up":
-            self._kept.append(stimulus)
+            self._keep(stimulus)
         return self.reaches
 
+    def _keep(self, stimulus: Stimulus) -> None:
+        if isinstance(stimulus, Arrived):
+            self._items.append(stimulus)
+        elif isinstance(stimulus, Sampled):
+            self._samples[stimulus.gpus[0].gpu] = stimulus
+        elif isinstance(stimulus, NodeReported):
+            self._facts = stimulus
+        elif isinstance(stimulus, Replicas):
+            self._list = stimulus
+
     def turn(self, state: str) -> Iterator[Stimulus]:
-        """The link changes; what arrives because of that. Of readings and lists only the latest is worth sending."""
+        """The link changes; what arrives because of that, in the order of a batch."""
         self._state = state
         if state != "up":
             return
-        kept, self._kept = self._kept, []
-        yield from [stimulus for stimulus in kept if isinstance(stimulus, NodeReported)][-1:]
-        yield from (stimulus for stimulus in kept if isinstance(stimulus, Arrived))
-        yield from {each.gpus[0].gpu: each for each in kept if isinstance(each, Sampled)}.values()
-        yield from [stimulus for stimulus in kept if isinstance(stimulus, Replicas)][-1:]
+        facts, self._facts = self._facts, None
+        items, self._items = self._items, []
+        samples, self._samples = self._samples, {}
+        listed, self._list = self._list, None
+        yield from [facts] if facts is not None else []
+        yield from items
+        yield from samples.values()
+        yield from [listed] if listed is not None else []

@@ -4,7 +4,7 @@ What a node says reaches the core at once, unless its uplink is down: then it wa
 agent's spool. What becomes of an order is what the recording shows; else it times out.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -21,54 +21,65 @@ from controller.core.stimuli import (
     Reached,
     Recalled,
     Reported,
+    Shaped,
     Stimulus,
 )
 from controller.core.views import View
+from corral.replay import outcomes
+from corral.replay.cast import Cast
 from corral.replay.link import Link
+from corral.replay.pauses import Pauses
+from corral.replay.schedule import Schedule
 from corral.replay.watched import Watched
-from vocab.lines import AnyLine, EventLine, FinalLine
-from vocab.messages import ActionItem
+from vocab.lines import ActionLine, AnyLine, EventLine, FinalLine
+from vocab.messages import ActionItem, FenceItem
 from vocab.observations import (
     ActionSeen,
     AnyObservation,
+    Check,
+    ClockStep,
     DeploymentSeen,
     End,
     FleetShape,
+    GpuSample,
     NodeSeen,
     Operator,
     Reach,
-    ReplicaSeen,
     Report,
     Restart,
     Uplink,
 )
-from vocab.states import ActionState, Level
+from vocab.states import TERMINAL_ACTIONS, Level
 
-ACCEPTED = "accepted"  # a recording's word for an order that its node has begun
+OTHER = "other"  # ``by`` of what people or programs other than Corral did
 
 
 class Play:
     """One replay. ``lines`` grows as time passes; ``stray`` counts node-local lines that name no node."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, pauses: Pauses | None = None) -> None:
         self._settings = settings
         self._core = Core(settings)
-        self._nodes: dict[str, Watched] = {}
-        self._levels: dict[str, Level] = {}
+        self._pauses = pauses or {}
+        self._orders: dict[str, ActionLine] = {}  # actions that have not ended
         self._deployments: dict[str, Deployment] = {}
+        self._shape = Shaped()
         self._links: dict[str, Link] = defaultdict(Link)
-        self._now = 0.0
+        self._schedule = Schedule()
+        self._now = float("-inf")
+        self.cast = Cast()
         self.lines: list[AnyLine] = []
         self.stray = 0
         self._acts: dict[type, Callable[[Any], None]] = {
             DeploymentSeen: self._declare,
-            FleetShape: self._shape,
+            FleetShape: self._divide,
             Operator: self._ask,
             Reach: self._reach,
             Report: self._report,
             ActionSeen: self._act,
             Restart: self._restart,
             Uplink: self._uplink,
+            ClockStep: self._clock,
             End: lambda _: None,  # time has gone on already
         }
 
@@ -76,33 +87,48 @@ class Play:
 
     def until(self, at: float) -> None:
         """Let everything happen that is due before ``at``. What is due at this moment waits for what is seen then."""
-        while (due := self._next_deadline()) is not None and due < at:
+        if at <= self._now:
+            return
+        self._call_whole()
+        while (due := self._first_due()) is not None and due < at:
             self._now = max(self._now, due)
             self._let_due_happen()
-            if self._next_deadline() == due:
-                break  # it waits for something else than time
-        self._now = max(self._now, at)
+        self._now = at
+
+    def _first_due(self) -> float | None:
+        due, core_due = self._schedule.first(), self._core.next_deadline()
+        return due if core_due is None else core_due if due is None else min(due, core_due)
 
     def _let_due_happen(self) -> None:
-        for node in self._nodes.values():
-            self._say_all(node, node.due(self._now))
-        self.lines += self._core.tick(self._now)
+        now = self._now
+        for name in self._schedule.take(now):
+            node = self.cast.nodes[name]
+            until = node.frozen_until(now)
+            if until is not None:
+                self._schedule.put(name, until)
+                continue
+            self._say_all(node, node.due(now))
+            self._await(node, after=now)
+        self._take(self._core.tick(now))
 
-    def _next_deadline(self) -> float | None:
-        times = [node.judge.next_deadline() for node in self._nodes.values()]
-        return min((time for time in (*times, self._core.next_deadline()) if time is not None), default=None)
+    def _await(self, node: Watched, after: float | None = None) -> None:
+        """Note the node's next deadline. One that a tick has not moved waits for something else than time."""
+        due = node.next_deadline()
+        self._schedule.put(node.name, due if due is None or after is None or due > after else None)
 
     def end(self) -> list[FinalLine]:
         """The end of the recording: the last words of the judges, then where everything stands."""
+        self._call_whole()
         self._let_due_happen()
-        for node in self._nodes.values():
+        for node in self.cast.nodes.values():
             self._say_all(node, node.close(self._now))
         *subjects, fleet = self._core.final(self._now)
-        events = [line.event for line in self.lines if isinstance(line, EventLine)]
+        events = {line.event.id: line.event for line in self.lines if isinstance(line, EventLine)}
+        lost = [event.fields for event in events.values() if event.code == "kernel_records_lost"]
         counts = {
             **fleet.counts,
-            "records_lost": sum(_lost(event.fields) for event in events if event.code == "kernel_records_lost"),
-            "unparsed": sum(node.unparsed for node in self._nodes.values()),
+            "records_lost": sum(_lost(fields) for fields in lost),
+            "unparsed": sum(node.unparsed for node in self.cast.nodes.values()),
         }
         return [*subjects, replace(fleet, counts=counts)]
 
@@ -123,41 +149,61 @@ class Play:
         if node is None:
             self.stray += 1
             return
-        self._say_all(node, node.told(observation))
-        if isinstance(observation, ReplicaSeen | NodeSeen):
-            self._call_whole()
+        seen = observation if isinstance(observation, GpuSample) else self._recast(observation, node)
+        self._say_all(node, node.told(seen))
+        self._await(node)
+
+    def _recast(self, observation: AnyObservation, node: Watched) -> AnyObservation:
+        """The observation under the names of the play, once what it says of orders has been told."""
+        orders = tuple(self._orders.values())
+        if isinstance(observation, NodeSeen):
+            self.cast.learn(node, (gpu.uuid for gpu in observation.gpus))
+            self._answer(node, outcomes.of_resets(observation, orders))
+        elif isinstance(observation, Check):
+            self._answer(node, outcomes.of_check(observation, orders))
+        return self.cast.named(observation, node, orders)
+
+    def _answer(self, node: Watched, items: Iterable[ActionItem | FenceItem]) -> None:
+        self._say_all(node, [Arrived(node=node.name, item=item) for item in items])
 
     def _call_whole(self) -> None:
         """A recording shows replicas one by one; once as many as declared were seen, no node has more to tell.
 
         Until then (30 s at most, the core's own patience) nothing is started that only was not mentioned yet.
         """
-        seen = Counter(status.deployment for node in self._nodes.values() for status in node.statuses.values())
-        wanted = self._deployments.values()
-        if wanted and all(seen[deployment.name] >= deployment.replicas for deployment in wanted):
-            for node in self._nodes.values():
-                self._say_all(node, [node.replicas(whole=True)])
+        for node in self.cast.complete():
+            self._say_all(node, [node.replicas(whole=True)])
 
     def _node_of(self, observation: AnyObservation) -> Watched | None:
-        name = observation.node
-        if name is None and len(self._nodes) == 1:
-            return next(iter(self._nodes.values()))
-        if name is None:
-            return None
-        return self._nodes.setdefault(name, Watched(name, self._levels.get(name, Level.REPAIR)))
+        node = self.cast.node_of(observation)
+        if node is not None and node.pauses is None:
+            node.pauses = sorted([*self._pauses.get(node.name, ()), *self._pauses.get(None, ())])
+            self._await(node)
+        return node
 
     def _say_all(self, node: Watched, stimuli: Iterable[Stimulus]) -> None:
+        link = self._links[node.name]
         for stimulus in stimuli:
-            if self._links[node.name].passes(stimulus):
+            if link.passes(stimulus):
                 self._tell(stimulus)
 
     def _tell(self, stimulus: Stimulus) -> None:
         assert isinstance(stimulus, AnyStimulus)
-        self.lines += self._core.take(stimulus, self._now)
+        self._take(self._core.take(stimulus, self._now))
+
+    def _take(self, lines: list[AnyLine]) -> None:
+        self.lines += lines
+        for line in lines:
+            if not isinstance(line, ActionLine):
+                continue
+            if line.state in TERMINAL_ACTIONS:
+                self._orders.pop(line.id, None)
+            else:
+                self._orders[line.id] = line
+
+    # -- what is not of a node's judge ------------------------------------------------------------------
 
     def _declare(self, seen: DeploymentSeen) -> None:
-        if seen.managed_by != "corral":
-            return  # who manages it starts it, too
         deployment = Deployment(
             name=seen.deployment,
             replicas=seen.replicas,
@@ -168,19 +214,27 @@ class Play:
             prestop_s=seen.stop.get("prestop_s", 0.0),
             drain_s=seen.stop.get("drain_s", 120.0),
             kill_s=seen.stop.get("kill_s", 10.0),
+            managed_by=seen.managed_by,
         )
+        self.cast.want(seen.deployment, seen.replicas)
         self._deployments[deployment.name] = deployment
         self._tell(Declared(deployment=deployment))
-        self._call_whole()
 
-    def _shape(self, shape: FleetShape) -> None:
-        """Pools give their nodes a level."""
-        for pool in shape.pools.values():
-            for name in pool.get("nodes", ()) if pool.get("level") else ():
-                self._levels[name] = Level(pool["level"])
-                if name in self._nodes:
-                    self._nodes[name].level = self._levels[name]
-                    self._say_all(self._nodes[name], self._nodes[name].greeting())
+    def _divide(self, seen: FleetShape) -> None:
+        """Pools give their nodes a level; pools and domains divide the budget."""
+        pools = {name: tuple(pool.get("nodes") or ()) for name, pool in seen.pools.items()}
+        self._shape = Shaped(pools=pools, domains=seen.domains)
+        self._tell(self._shape)
+        for name, pool in seen.pools.items():
+            for node in pools[name] if pool.get("level") else ():
+                self._set_level(node, Level(pool["level"]))
+
+    def _set_level(self, name: str, level: Level) -> None:
+        self.cast.levels[name] = level
+        node = self.cast.nodes.get(name)
+        if node is not None:
+            node.level = level
+            self._say_all(node, node.greeting())
 
     def _ask(self, order: Operator) -> None:
         self._tell(
@@ -206,29 +260,26 @@ class Play:
             self._tell(Reported(node=node.name))
 
     def _act(self, seen: ActionSeen) -> None:
-        """What became of an order: the oldest one of this kind on this subject that has not ended."""
-        if seen.by != "corral":
+        """What became of an order, or what an agent or somebody else did."""
+        node = self._node_of(seen)
+        if node is None:
+            self.stray += 1
             return
-        state = ActionState.RUNNING if seen.state == ACCEPTED else ActionState(seen.state)
-        for action in self._core.view().actions:
-            at = action.subject
-            meant = (
-                at.gpu == seen.gpu if seen.gpu else at.replica == seen.replica if seen.replica else at.node == seen.node
-            )
-            if action.of == seen.of and meant and action.state in {ActionState.ORDERED, ActionState.RUNNING}:
-                item = ActionItem(
-                    at=seen.at, node=seen.node or "", id=action.id, of=action.of, token=action.token, state=state,
-                    error=seen.error,
-                )  # fmt: skip
-                self._tell(Arrived(node=item.node, item=item))
-                return
+        seen = replace(seen, node=node.name, replica=self.cast.names.get(seen.replica or "", seen.replica))
+        fences = list(outcomes.of_fence(seen))
+        ends = list(outcomes.of_action(seen, self._orders.values(), node.statuses.on(seen.gpu)))
+        self._answer(node, [*fences, *ends])
+        if seen.by == OTHER and not ends:
+            self._say_all(node, node.acted(seen))
+            self._await(node)
 
     def _restart(self, restart: Restart) -> None:
         """A new controller folds what its disk holds, or begins a new epoch with an empty one."""
-        if restart.of == "agent" and not restart.kept:
+        if restart.of == "agent":
             node = self._node_of(restart)
             if node is not None:
-                node.forget()
+                node.restart(restart)
+                self._await(node)
         if restart.of != "controller":
             return
         if restart.kept:
@@ -238,12 +289,20 @@ class Play:
         else:
             self._settings = replace(self._settings, epoch=self._settings.epoch + 1)
             self._core = Core(self._settings)
-        for node in self._nodes.values() if restart.kept else ():
+            self._orders.clear()
+        self._introduce(kept=restart.kept)
+
+    def _introduce(self, *, kept: bool) -> None:
+        """Tell a new controller what its configuration says, and what nodes say when they connect."""
+        self._tell(self._shape)
+        nodes = self.cast.nodes.values()
+        for node in nodes if kept else ():
             if node.seen is not None:
                 self._tell(Recalled(facts=node.facts(node.seen)))
         for deployment in self._deployments.values():
             self._tell(Declared(deployment=deployment))
-        for node in self._nodes.values():
+        self.cast.recall()
+        for node in nodes:
             self._say_all(node, node.greeting())
         self._call_whole()
 
@@ -252,6 +311,13 @@ class Play:
         if node is not None:
             for stimulus in self._links[node.name].turn(uplink.state):
                 self._tell(stimulus)
+
+    def _clock(self, step: ClockStep) -> None:
+        """A pause was found before the play began; a jump of the wall clock moves no duration."""
+        node = self._node_of(step)
+        if node is not None and step.pause_s is None:
+            self._say_all(node, node.told(step))
+            self._await(node)
 
 
 def _lost(fields: dict[str, object]) -> int:

@@ -6,10 +6,11 @@ from typing import TextIO
 
 from controller.core.order import in_order
 from controller.core.settings import Settings
+from corral.replay.pauses import find
 from corral.replay.play import Play
 from corral.replay.recording import Recording
 from corral.replay.told import as_json as told_as_json
-from corral.replay.told import as_text
+from corral.replay.told import as_text, renamed
 from vocab.errors import ConfigError, InputError
 from vocab.lines import AnyLine
 from wire.config import load
@@ -31,9 +32,10 @@ def replay(
     ``policy`` is a TOML file with differences from ``controller.core.settings.Settings``. Returns 0, or 2 for
     bad input, with one line on ``err`` that names file and line. The same input gives the same bytes.
     """
-    recording = Recording([Path(path) for path in paths])
+    paths = [Path(path) for path in paths]
+    recording = Recording(paths)
     try:
-        play = Play(load(policy, Settings) if policy is not None else Settings())
+        play = Play(load(policy, Settings) if policy is not None else Settings(), find(paths))
         teller = _Teller(play, out, silent=metrics, as_json=as_json)
         for observation in recording:
             play.see(observation)
@@ -77,7 +79,8 @@ class _Teller:
         """Write these lines as they come."""
         if self._silent:
             return
-        for line in lines:
+        names = self._play.cast.as_recorded()
+        for line in lines if not names else [renamed(line, names) for line in lines]:
             self._out.write((told_as_json(line).decode() if self._json else as_text(line)) + "\n")
 
 

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from vocab.events import Severity
 from vocab.lines import (
@@ -34,6 +35,20 @@ def as_json(line: AnyLine) -> bytes:
     optional = OPTIONAL_OF.get(type(line), OPTIONAL)
     kept = {key: value for key, value in form.items() if key not in optional or (value is not None and value != ())}
     return msgspec.json.encode(kept | counts)
+
+
+def renamed(line: AnyLine, names: dict[str, str]) -> AnyLine:
+    """The line with the recording's names of replicas that the play calls otherwise."""
+    if isinstance(line, EventLine) and (known := names.get(line.event.fields.get("replica") or "")) is not None:
+        line = replace(line, event=replace(line.event, fields=line.event.fields | {"replica": known}))
+    if isinstance(line, ActionLine) and line.disrupts:
+        line = replace(line, disrupts=tuple(_renamed(subject, names) for subject in line.disrupts))
+    return replace(line, subject=_renamed(line.subject, names))
+
+
+def _renamed(subject: Subject, names: dict[str, str]) -> Subject:
+    known = names.get(subject.replica or "")
+    return subject if known is None else Subject(replica=known)
 
 
 def as_text(line: AnyLine) -> str:

@@ -2,24 +2,27 @@
 
 from collections.abc import Iterator
 
-import msgspec
+from msgspec.structs import replace
 
 from agent.judge import Judge
 from agent.kernel.parser import Parser, of_interest
 from controller.core.stimuli import Arrived, NodeReported, Replicas, Sampled, Stimulus
+from corral.replay.status import Statuses
 from vocab.catalogue.boards import reset_group
-from vocab.messages import GpuStatus, NodeFacts, ReplicaStatus
-from vocab.observations import AnyObservation, GpuSample, KernelRecord, Member, NodeSeen, ReplicaSeen
-from vocab.states import Level
+from vocab.messages import GpuStatus, NodeFacts
+from vocab.observations import (
+    ActionSeen,
+    AnyObservation,
+    ClockStep,
+    GpuSample,
+    KernelRecord,
+    NodeSeen,
+    ReplicaSeen,
+    Restart,
+)
+from vocab.states import ActionKind, Level
 
-STILL_S = 5.0  # work without a step for that long: it no longer steps, as its agent would say
-
-
-class Pulse(msgspec.Struct):
-    """A replica's step counter, and when it last moved or had nothing to do."""
-
-    step: int | None = None
-    moved_at: float = 0.0
+DONE = "done"
 
 
 class Watched:
@@ -30,43 +33,94 @@ class Watched:
         self.level = level
         self.judge = Judge(name)
         self.seen: NodeSeen | None = None
-        self.statuses: dict[str, ReplicaStatus] = {}
-        self._pulses: dict[str, Pulse] = {}
+        self.statuses = Statuses(name)
+        self.pauses: list[tuple[float, float]] | None = None  # when the node stood still; None: not asked yet
         self._parser = Parser()  # counts what claims to be an Xid and cannot be parsed
+        self._places: dict[str | int, str] = {}  # address or index -> GPU
 
     @property
     def unparsed(self) -> int:
         """Kernel lines that look like an Xid and could not be parsed."""
         return self._parser.unparsed
 
-    def told(self, observation: AnyObservation) -> Iterator[Stimulus]:
-        """What follows from one observation, in the order of a batch."""
-        if isinstance(observation, NodeSeen):
-            self.seen = observation
-            yield NodeReported(facts=self.facts(observation))
-        if isinstance(observation, KernelRecord) and observation.line and of_interest(observation.line):
-            for _ in self._parser.feed(observation.line):
-                pass
-        for item in self.judge.observe(observation, observation.at):
-            yield Arrived(node=self.name, item=item)
-        if isinstance(observation, GpuSample):
-            yield from self._sample(observation)
-        if isinstance(observation, ReplicaSeen):
-            self.statuses[observation.replica] = self._status(observation)
-            yield self.replicas(whole=False)
+    # -- time -------------------------------------------------------------------------------------------
+
+    def next_deadline(self) -> float | None:
+        """When its judge has something to do, or it wakes from a pause."""
+        due = self.judge.next_deadline()
+        wakes = self.pauses[0][1] if self.pauses else None
+        return due if wakes is None else wakes if due is None else min(due, wakes)
+
+    def frozen_until(self, now: float) -> float | None:
+        """When the node goes on, if it stands still now."""
+        return next((end for start, end in self.pauses or () if start <= now < end), None)
 
     def due(self, now: float) -> Iterator[Stimulus]:
-        """What the judge says because time has passed."""
+        """What the judge says because time has passed. After a pause the first thing that it learns is how long."""
+        yield from self._wake(now)
         for item in self.judge.tick(now):
             yield Arrived(node=self.name, item=item)
+
+    def _wake(self, now: float) -> Iterator[Stimulus]:
+        while self.pauses and self.pauses[0][1] <= now:
+            start, end = self.pauses.pop(0)
+            yield from self._judged(ClockStep(at=now, node=self.name, pause_s=end - start), now)
 
     def close(self, now: float) -> Iterator[Stimulus]:
         """What the judge still has to say at the end of the recording."""
         for item in self.judge.close(now):
             yield Arrived(node=self.name, item=item)
 
-    def forget(self) -> None:
-        """The agent was restarted and its disk is empty: a new judge, which sees the inventory first."""
+    # -- what is seen -----------------------------------------------------------------------------------
+
+    def told(self, observation: AnyObservation) -> Iterator[Stimulus]:
+        """What follows from one observation, in the order of a batch."""
+        if self.pauses:
+            yield from self._wake(observation.at)
+        if isinstance(observation, GpuSample):
+            yield from self._judged(observation, observation.at)
+            yield from self._sample(observation)
+            return
+        if isinstance(observation, NodeSeen):
+            self._see(observation)
+            yield NodeReported(facts=self.facts(observation))
+        if isinstance(observation, KernelRecord) and observation.line and of_interest(observation.line):
+            for _ in self._parser.feed(observation.line):
+                pass
+        yield from self._judged(observation, observation.at)
+        if isinstance(observation, ReplicaSeen):
+            self.statuses.take(observation)
+            yield self.replicas(whole=False)
+
+    def _judged(self, observation: AnyObservation, now: float) -> Iterator[Stimulus]:
+        for item in self.judge.observe(observation, now):
+            yield Arrived(node=self.name, item=item)
+
+    def _see(self, seen: NodeSeen) -> None:
+        self.seen = seen
+        for gpu in seen.gpus:
+            self._places[gpu.index] = self._places[gpu.pci] = gpu.uuid
+
+    def _sample(self, sample: GpuSample) -> Iterator[Stimulus]:
+        place = sample.index if sample.pci is None else sample.pci
+        gpu = sample.gpu or (None if place is None else self._places.get(place))
+        if gpu is not None:
+            status = GpuStatus(gpu=gpu, at=sample.at, readings=sample.readings, error=sample.error)
+            yield Sampled(node=self.name, gpus=(status,))
+
+    def acted(self, seen: ActionSeen) -> Iterator[Stimulus]:
+        """Somebody else did something to the node: a reset ends what a reset ends; the rest shows by itself."""
+        if seen.of == ActionKind.RESET_GPU and seen.state == DONE and seen.gpu is not None and self.seen is not None:
+            yield from self._judged(replace(self.seen, at=seen.at, reset=(seen.gpu,)), seen.at)
+
+    # -- restarts and the first words of a connection ---------------------------------------------------
+
+    def restart(self, restart: Restart) -> None:
+        """The agent was restarted: a new judge, from what is on its disk; without one it sees the inventory first."""
+        if restart.kept:
+            self.judge = Judge.restore(self.judge.snapshot())
+            self.judge.observe(restart, restart.at)  # the driver calls that it waited for ended with it
+            return
         self.judge = Judge(self.name)
         if self.seen is not None:
             self.judge.observe(self.seen, self.seen.at)
@@ -94,57 +148,4 @@ class Watched:
 
     def replicas(self, *, whole: bool) -> Replicas:
         """The list of the node; ``whole``: no more of it are to be expected."""
-        return Replicas(node=self.name, statuses=tuple(self.statuses.values()), whole=whole)
-
-    def _sample(self, sample: GpuSample) -> Iterator[Stimulus]:
-        gpus = self.seen.gpus if self.seen else ()
-        known = next(
-            (g.uuid for g in gpus if sample.gpu == g.uuid or sample.index == g.index or sample.pci == g.pci), sample.gpu
-        )
-        if known is not None:
-            status = GpuStatus(gpu=known, at=sample.at, readings=sample.readings, error=sample.error)
-            yield Sampled(node=self.name, gpus=(status,))
-
-    def _status(self, seen: ReplicaSeen) -> ReplicaStatus:
-        """The replica as of now; what is not known this time is as before."""
-        before = self.statuses.get(seen.replica)
-        phase = _phase(seen, before)
-        known = seen.ready if seen.ready is not None else before.ready if before else phase == "ready"
-        ready = known and phase == "ready"
-        running, waiting = seen.running or 0, seen.waiting or 0
-        return ReplicaStatus(
-            replica=seen.replica,
-            deployment=seen.deployment or (before.deployment if before else ""),
-            members=_members(seen, self.name) or (before.members if before else ()),
-            phase=phase,
-            ready=ready,
-            admitting=ready,
-            stepping=phase != "stopped" and self._steps(seen, running + waiting),
-            running=running,
-            waiting=waiting,
-            open_requests=running + waiting if seen.open_requests is None else seen.open_requests,
-            exit=seen.exit,
-        )
-
-    def _steps(self, seen: ReplicaSeen, work: int) -> bool:
-        pulse = self._pulses.setdefault(seen.replica, Pulse(moved_at=seen.at))
-        if work == 0 or (seen.step is not None and seen.step != pulse.step):
-            pulse.moved_at = seen.at
-        pulse.step = pulse.step if seen.step is None else seen.step
-        return seen.at - pulse.moved_at <= STILL_S
-
-
-def _phase(seen: ReplicaSeen, before: ReplicaStatus | None) -> str:
-    if seen.exit is not None:
-        return "stopped"
-    if seen.phase is not None:
-        return seen.phase
-    if before is not None and before.phase in {"draining", "starting"} and not seen.ready:
-        return before.phase
-    return "ready" if seen.ready or (before is not None and before.phase == "ready") else "starting"
-
-
-def _members(seen: ReplicaSeen, node: str) -> tuple[Member, ...]:
-    if seen.members:
-        return seen.members
-    return tuple(Member(node=node, gpu=gpu, rank=rank) for rank, gpu in enumerate(seen.gpus))
+        return Replicas(node=self.name, statuses=self.statuses.all(), whole=whole)
