@@ -60,6 +60,9 @@ def follow(fleet: Fleet, now: float) -> Iterator[ActionLine]:
     for action in ledger.live(ActionKind.DRAIN):
         if action.state not in STARTED and action.subject.replica in fleet.roster.departed:
             yield move(action, ActionState.CANCELLED, "the replica has ended by itself", now)
+    for action in ledger.live(ActionKind.START_REPLICA):
+        if action.state in STARTED and action.subject.replica in fleet.roster.departed:
+            yield move(action, ActionState.CANCELLED, "the replica was taken away before it was ready", now)
     for action in [ledger.actions[key] for key in ledger.started]:
         replica = fleet.roster.living.get(action.subject.replica or "")
         moved = _FOLLOW[action.of](fleet, action, replica) if replica is not None and action.of in _FOLLOW else None

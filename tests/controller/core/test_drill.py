@@ -247,3 +247,19 @@ def test_a_fold_of_the_lines_is_the_same_state(world: World) -> None:
         assert world.tell(stimulus) == []
     assert world.core.view() == before
     assert world.core.desired("n1") == desired
+
+
+@pytest.mark.parametrize("after_s", [1, 2, 3])
+def test_a_replacement_that_falls_while_it_starts_is_replaced_too(world: World, after_s: int) -> None:
+    node = world.nodes["n1"]
+    node.hit(node.gpus[0], "xid:79", world.now, fence=True)
+    world.run(after_s)
+    target = world.ordered(START)[-1].target
+    assert target is not None
+    node.hit(target.gpus[0], "xid:79", world.now, fence=True)
+    world.run(60)
+    replicas = [(r.deployment, r.state) for r in world.core.view().replicas]
+    assert sorted(replicas) == [("chat", "ready"), ("chat", "ready"), ("pair", "ready")]
+    assert world.replica_on(node.gpus[0]) is None
+    assert {hold.subject.gpu for hold in world.placed()} == {node.gpus[0], target.gpus[0]}
+    assert not [line for line in world.core.view().actions if line.of is START]
