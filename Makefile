@@ -55,7 +55,7 @@ dashboards: $(VENV)/.test
 # Greedy tokens of the reference implementation, for the engine's tests. Needs transformers in ORACLE_PYTHON.
 ORACLE_PYTHON ?= $(PY)
 oracle: $(VENV)/.test
-	$(ORACLE_PYTHON) tests/engine/make_oracle.py tests/data/oracle_smollm2.json
+	$(ORACLE_PYTHON) tests/engine/make_oracle.py
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

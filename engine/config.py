@@ -46,7 +46,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--served-name", help="the model name that clients send (default: --model)")
     add("--listen", required=True, help="host:port on loopback; port 0 takes a free one")
     add("--beat", required=True, type=Path, help="file that carries this replica's pulse")
-    add("--device", default="cpu", choices=("cpu",), help="where the model runs")
+    add("--device", default="cpu", choices=("cpu", "cuda"), help="where the model runs; cuda: on the first visible GPU")
     add("--threads", type=int, default=1, help="threads of one operation")
     add("--gpus", default="", help="UUIDs of the GPUs that this replica stands for, separated by commas")
     add("--max-running", type=int, default=16, help="requests in one batch")

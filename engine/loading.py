@@ -10,7 +10,7 @@ import torch
 from engine import architecture, chat, tokenizer
 from engine.architecture import Architecture
 from engine.attention import cache_block_bytes
-from engine.attention_cpu import BLOCK, CpuBackend
+from engine.attention_gather import BLOCK, GatherBackend
 from engine.blocks import BlockPool
 from engine.chat import ChatTemplate
 from engine.checkpoint import Checkpoint, FolderCheckpoint, GgufCheckpoint, safetensors_files
@@ -23,7 +23,7 @@ from engine.scheduler import Scheduler
 from engine.sequence import Sampling, Sequence
 from engine.tokenizer import Tokenizer
 from engine.weights import WeightCache, load
-from vocab.errors import ModelError
+from vocab.errors import ConfigError, ModelError
 
 
 class Loaded:
@@ -51,6 +51,7 @@ class _Parts(msgspec.Struct, frozen=True):
 def load_model(config: EngineConfig) -> Loaded:
     """Everything of ``config.model``, warm. Raises ModelError."""
     torch.set_num_threads(config.threads)
+    device = _device(config.device)
     path = locate(config.model)
     parts = _from_folder(path) if path.is_dir() else _from_gguf(path)
     arch = parts.arch
@@ -58,16 +59,32 @@ def load_model(config: EngineConfig) -> Loaded:
         raise ModelError(f"{path}: its tokenizer knows {parts.tokenizer.vocab} tokens, its weights only {arch.vocab}")
     cache = WeightCache(config.cache_dir, parts.files, arch) if config.cache_dir else None
     blocks, max_len = _sizes(config, arch)
-    model = Model(arch, load(parts.checkpoint, arch, cache), max_len)
-    backend = CpuBackend(
-        layers=arch.layers, blocks=blocks, heads=arch.heads, kv_heads=arch.kv_heads, head_dim=arch.head_dim
+    weights = {name: tensor.to(device) for name, tensor in load(parts.checkpoint, arch, cache).items()}
+    model = Model(arch, weights, max_len)
+    backend = GatherBackend(
+        layers=arch.layers,
+        blocks=blocks,
+        heads=arch.heads,
+        kv_heads=arch.kv_heads,
+        head_dim=arch.head_dim,
+        device=device,
     )
     pool = BlockPool(blocks, backend.block)
     scheduler = Scheduler(pool, max_running=config.max_running, step_tokens=config.step_tokens)
-    runner = Runner(model, backend)
+    runner = Runner(model, backend, device)
     _warm_up(runner, arch, max_len)
     _give_back_memory()
     return Loaded(scheduler, runner, parts.tokenizer, parts.template, max_len, arch)
+
+
+def _device(name: str) -> torch.device:
+    """Where to compute. Raises ConfigError if this process sees no such device."""
+    if name == "cuda" and not torch.cuda.is_available():
+        raise ConfigError(
+            "--device cuda: PyTorch sees no CUDA device; is the driver loaded, does CUDA_VISIBLE_DEVICES name"
+            f" a GPU of this node, is this PyTorch ({torch.__version__}) a build with CUDA?"
+        )
+    return torch.device(name)
 
 
 def _sizes(config: EngineConfig, arch: Architecture) -> tuple[int, int]:

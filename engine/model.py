@@ -64,9 +64,10 @@ class Model:
         frequencies = weights.get("rope_factors")
         turns = rotary_frequencies(arch.rope, arch.head_dim)
         if frequencies is not None:  # GGUF carries llama3's stretching as one divisor a pair
-            turns = turns / frequencies
+            turns = turns / frequencies.cpu()
         angles = torch.outer(torch.arange(positions, dtype=torch.float32), turns)
-        self._cos, self._sin = angles.cos(), angles.sin()
+        device = weights["embed"].device
+        self._cos, self._sin = angles.cos().to(device), angles.sin().to(device)
 
     def forward(self, tokens: torch.Tensor, positions: torch.Tensor, backend: Backend) -> torch.Tensor:
         """Hidden states (T, hidden) of ``tokens`` (T,) at ``positions`` (T,), before the last norm."""

@@ -11,7 +11,8 @@ from engine.sequence import Step
 class Runner:
     """A model on its backend."""
 
-    def __init__(self, model: Model, backend: Backend) -> None:
+    def __init__(self, model: Model, backend: Backend, device: torch.device | None = None) -> None:
+        self._device = device or torch.device("cpu")
         self._model = model
         self._backend = backend
 
@@ -28,9 +29,12 @@ class Runner:
             if span.samples:
                 last.append(len(tokens) - 1)
         self._backend.plan(step)
-        hidden = self._model.forward(torch.tensor(tokens), torch.tensor(positions), self._backend)
+        hidden = self._model.forward(self._put(tokens), self._put(positions), self._backend)
         if not last:
             return []
-        logits = self._model.logits(hidden[torch.tensor(last)])
+        logits = self._model.logits(hidden[self._put(last)])
         rules = [(span.sequence.sampling, len(span.sequence.tokens)) for span in step.spans if span.samples]
         return sample(logits, rules)
+
+    def _put(self, numbers: list[int]) -> torch.Tensor:
+        return torch.tensor(numbers, device=self._device)

@@ -16,7 +16,7 @@ from engine.weights import WeightCache, load
 from tests.engine import tiny
 from tests.engine.replica import settings
 from tests.engine.test_runner import generate, wish
-from vocab.errors import ModelError
+from vocab.errors import ConfigError, ModelError
 
 
 def interleaved(rows: np.ndarray, heads: int) -> np.ndarray:
@@ -223,3 +223,9 @@ def test_replicas_that_start_together_convert_once(tiny_model: Path, tmp_path: P
         loaded = list(replicas.map(start, range(4)))
     assert converted.count("embed") == 1
     assert all(torch.equal(one["2.down"], loaded[0]["2.down"]) for one in loaded)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a CUDA device")
+def test_a_device_that_is_absent_is_named_with_what_to_check(tiny_model: Path) -> None:
+    with pytest.raises(ConfigError, match="--device cuda: PyTorch sees no CUDA device; is the driver loaded"):
+        load_model(settings(tiny_model, device="cuda"))

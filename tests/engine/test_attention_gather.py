@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from engine.attention_cpu import BLOCK, CpuBackend, _buckets
+from engine.attention_gather import BLOCK, GatherBackend, _buckets
 from engine.blocks import BlockPool
 from engine.sequence import Sampling, Sequence, Span, Step
 
@@ -24,7 +24,7 @@ class Case:
     """Sequences of given lengths on one backend, with keys and values that are remembered."""
 
     def __init__(self, lengths: list[int]) -> None:
-        self.backend = CpuBackend(layers=2, blocks=64, heads=HEADS, kv_heads=KV_HEADS, head_dim=DIM)
+        self.backend = GatherBackend(layers=2, blocks=64, heads=HEADS, kv_heads=KV_HEADS, head_dim=DIM)
         self.pool = BlockPool(64, BLOCK)
         self.random = torch.Generator().manual_seed(3)
         self.sequences = [
