@@ -17,6 +17,7 @@ from agent.fence import Step
 from agent.judge import Judge
 from agent.latest import Latest
 from agent.page import Page
+from agent.probes.sane import clean
 from agent.scribe import Scribe
 from agent.steady import Steady
 from agent.warden import Replicas, Warden
@@ -140,6 +141,8 @@ class Loop:
         if self._early is not None and isinstance(observation, KernelRecord):
             self._early.append(observation)  # the inventory says whose address is whose
             return
+        if isinstance(observation, GpuSample):
+            observation = clean(observation)  # what cannot be is not shown either
         now = self.now()
         items = self._judge.observe(observation, now)
         self._show(observation, now)

@@ -56,11 +56,15 @@ class PresenceProbe(msgspec.Struct):
     turn: int = 0
     due: float | None = None
     unreadable: bool = False
+    boot: str | None = None
 
     def observe(self, observation: AnyObservation, scene: Scene, now: float) -> Sequence[Verdict]:
         """Take an inventory in."""
         match observation:
             case NodeSeen():
+                if self.boot not in {None, observation.boot_id}:
+                    self.said = {}  # another boot: what is still missing is said again
+                self.boot = observation.boot_id
                 return self._inventory(observation, scene, now)
             case SourceState(source="nvml"):
                 self.unreadable = observation.state == "down"

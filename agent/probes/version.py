@@ -25,6 +25,7 @@ class VersionProbe(msgspec.Struct):
     """Whether versions differ, and since when no driver is loaded."""
 
     mismatched: bool = False
+    was_loaded: bool = False
     unloaded_since: float | None = None
     said: bool = False  # that no driver is loaded
     due: float | None = None
@@ -46,8 +47,10 @@ class VersionProbe(msgspec.Struct):
 
     def _node(self, seen: NodeSeen, scene: Scene, now: float) -> Iterator[Verdict]:
         if seen.driver is None:
-            self._start_waiting(scene, now)
+            if self.was_loaded or not seen.gpus:  # one that lists GPUs and never named its driver merely leaves it out
+                self._start_waiting(scene, now)
             return
+        self.was_loaded = True
         yield from self._loaded(seen.at)
         if seen.library is None:
             return

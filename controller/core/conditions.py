@@ -93,6 +93,9 @@ def over_by_reboot(fleet: Fleet, now: float) -> Iterator[ConditionLine]:
         return
     for key in list(fleet.ledger.open_conditions.values()):
         condition = fleet.ledger.conditions[key]
+        gpu = fleet.gpus.get(condition.subject.gpu or "")
+        if gpu is not None and not gpu.listed:
+            continue  # the reboot has not brought it back
         if condition.clears_on in {ClearsOn.RESET, ClearsOn.REBOOT} and _is_of_earlier_boot(fleet, condition):
             yield end(condition, now)
 

@@ -7,7 +7,19 @@ that the caller gave.
 
 from collections.abc import Callable, Iterable
 
-from controller.core import actions, conditions, deployments, holds, incidents, liveness, look, retire, words, workflow
+from controller.core import (
+    actions,
+    conditions,
+    departure,
+    deployments,
+    holds,
+    incidents,
+    liveness,
+    look,
+    retire,
+    words,
+    workflow,
+)
 from controller.core.desired import desired
 from controller.core.fleet import Fleet
 from controller.core.hearing import hear
@@ -25,6 +37,8 @@ RULES: tuple[Callable[[Fleet, float], Iterable[AnyLine]], ...] = (
     actions.follow,
     conditions.over_by_reboot,
     conditions.over_by_end,
+    departure.close,
+    departure.receive,
     holds.for_faults,
     holds.replaced_fences,
     retire.bury,

@@ -19,12 +19,13 @@ from controller.core.settings import COLD_START_S, Settings
 from controller.core.stimuli import Deployment
 from controller.core.work import Mark, Work
 from vocab.catalogue.row import CodeRow
-from vocab.events import Recovery, Severity
+from vocab.events import Recovery, Scope, Severity
 from vocab.lines import ActionLine, AnyLine, ConditionLine, HoldLine, IncidentLine, StateLine, Subject
 from vocab.messages import GpuStatus, NodeFacts, ReplicaStatus
 from vocab.states import Health, Level, NodeState, ReplicaState
 
 _UNPROVEN = frozenset({None, ReplicaState.STARTING.value})  # states of a replica before it was ever ready
+BENEATH = frozenset({Scope.MIG, Scope.PROCESS})
 LOST_CODES = frozenset({"xid:79", "gpu_lost", "gpu_missing"})  # gone from the bus or from its driver
 
 
@@ -94,15 +95,15 @@ class Fleet:
         return sorted(found, key=lambda gpu: gpu.identity.index)
 
     def learn(self, facts: NodeFacts, now: float) -> None:
-        """A node's inventory: GPUs that it no longer lists are no longer ours to place on."""
+        """A node's inventory: GPUs that it no longer lists stay known, and take no work until they are back."""
         node = self.node(facts.node)
         if node.facts is None or node.facts.boot_id != facts.boot_id:
             self.work.booted[facts.node] = None
         node.facts = facts
         listed = {identity.uuid for identity in facts.gpus}
         for uuid in [uuid for uuid in self._gpus_at[facts.node] if uuid not in listed]:
-            if not self.ledger.conditions_of.get(Subject(gpu=uuid)):
-                self._forget(uuid)
+            self.gpus[uuid].listed = False
+            self.touch(Subject(gpu=uuid))
         for identity in facts.gpus:
             known = self.gpus.get(identity.uuid)
             if known is None or known.node != facts.node:
@@ -110,7 +111,9 @@ class Fleet:
                 self.gpus[identity.uuid] = Gpu(identity, facts.node, now, facts.period_s)
                 self._gpus_at[facts.node][identity.uuid] = None
             else:
-                known.identity, known.period_s = identity, facts.period_s
+                if not known.listed:
+                    self.work.booted[facts.node] = None  # it is back: what a reboot ended is over for it, too
+                known.identity, known.period_s, known.listed = identity, facts.period_s, True
             self._watch(identity.uuid)
         self.touch(Subject(node=facts.node))
 
@@ -259,13 +262,17 @@ class Fleet:
         return max((e.recovery for e in events), key=lambda r: r.rank, default=self.row(condition.code).recovery)
 
     def health(self, gpu: str) -> Health:
-        """What the open conditions say of a GPU."""
-        found = self.conditions_on(Subject(gpu=gpu))
+        """What the open conditions say of a GPU. Those of an instance or a process on it say nothing of the whole."""
+        found = [one for one in self.conditions_on(Subject(gpu=gpu)) if self.row(one.code).scope not in BENEATH]
         if any(condition.code in LOST_CODES for condition in found):
             return Health.LOST
         if any(needs_repair(condition.severity, self.recovery(condition)) for condition in found):
             return Health.FAILED
         return Health.DEGRADED if found else Health.HEALTHY
+
+    def has_left(self, gpu: str) -> bool:
+        """Whether it was taken away on purpose (replaced, or given to a virtual machine) and is not back."""
+        return gpu in self.ledger.left and gpu in self.gpus and not self.gpus[gpu].listed
 
     def node_state(self, node: str) -> str:
         """The node's word; live until said otherwise."""

@@ -25,6 +25,7 @@ from vocab.lines import (
 )
 from vocab.states import TERMINAL_ACTIONS, ActionKind, ActionState
 
+LEAVING = {"gpu_replaced": "replaced", "gpu_removed": "removed"}  # events of a GPU that was taken away on purpose
 FLEET = Subject()
 AGENT = "agent:"  # the owner of a hold that an agent placed begins with it
 
@@ -77,6 +78,8 @@ class Ledger:
         self.actions_of_incident: dict[str, list[str]] = defaultdict(list)
         self.starts_of: dict[str, list[str]] = defaultdict(list)  # by deployment
         self.ordered_at: dict[str, float] = {}  # the first order of an action
+        self.left: dict[str, str] = {}  # GPU -> why it is gone on purpose: replaced, removed
+        self.left_ill: dict[str, str] = {}  # GPU -> the incident that was open when it left
         self.words: dict[Subject, str] = {}
         self.paused: NoteLine | None = None
         self.notes: set[tuple[Subject, str, str]] = set()
@@ -101,6 +104,8 @@ class Ledger:
             self._fold_note(line)
 
     def _fold_event(self, line: EventLine) -> None:
+        if line.event.code in LEAVING and line.event.gpu is not None:
+            self.left[line.event.gpu] = LEAVING[line.event.code]
         if line.event.id not in self.events and line.event.code == "replica_died":
             self._fold_death(line.event, line.at)
         self.events[line.event.id] = line.event
@@ -148,6 +153,8 @@ class Ledger:
             self.incidents_of_event[event].append(line.id)
         if line.state == "closed":
             self.ended[line.id] = self._revisions(line.events)
+            if line.closed_because in LEAVING.values() and line.subject.gpu is not None:
+                self.left_ill[line.subject.gpu] = line.id
             self.open_incidents.pop(line.id, None)
             self.incidents_of[line.subject].pop(line.id, None)
             self.would_holds = {key: hold for key, hold in self.would_holds.items() if hold.incident != line.id}

@@ -134,7 +134,7 @@ def counts(fleet: Fleet, now: float) -> dict[str, int]:
         if gpu.is_fresh(now) and not fleet.holds_on(uuid) and phase_of(fleet, uuid, now) is Phase.IN_SERVICE
     ]
     return {
-        "total": len(gpus),
+        "total": sum(not fleet.has_left(uuid) for uuid in gpus),
         "in_service": len(in_service),
         "free": sum(is_free(fleet, gpu, now) for gpu in gpus.values()),
         "unhealthy": sum(fleet.health(uuid) in {Health.FAILED, Health.LOST} for uuid in gpus),

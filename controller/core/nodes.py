@@ -32,6 +32,7 @@ class Gpu(msgspec.Struct):
     period_s: float
     status: GpuStatus | None = None
     sampled_at: float | None = None
+    listed: bool = True  # in its node's last inventory
 
     def take(self, status: GpuStatus, now: float) -> bool:
         """Note a status; True if it changes whether the GPU answers. A repeated one proves nothing new."""
@@ -52,14 +53,16 @@ class Gpu(msgspec.Struct):
         return max(STALE_PERIODS * self.period_s, STALE_LEAST_S) if self.period_s > 0 else float("inf")
 
     def is_fresh(self, now: float) -> bool:
-        """Whether there is a reading young enough."""
+        """Whether there is a reading young enough, of a GPU that is there."""
+        if not self.listed:
+            return False
         if self.period_s <= 0:
             return True
         return self.sampled_at is not None and now - self.sampled_at < self.limit_s
 
     def is_awaited(self, now: float) -> bool:
         """Whether no reading came yet and none is overdue: too early to call it unknown."""
-        return self.sampled_at is None and now - self.known_at < self.limit_s
+        return self.listed and self.sampled_at is None and now - self.known_at < self.limit_s
 
     def stale_at(self) -> float:
         """When it stops being fresh (or awaited) if nothing more comes."""

@@ -97,6 +97,8 @@ def advance(fleet: Fleet, now: float) -> Lines:
 
 def phase_of(fleet: Fleet, gpu: str, now: float) -> Phase:
     """Where a GPU stands on a fault's way: what is being done to it, not what is waited for."""
+    if fleet.has_left(gpu):
+        return Phase.REMOVED
     subject = Subject(gpu=gpu)
     incident = next((fleet.ledger.incidents[key] for key in fleet.ledger.incidents_of.get(subject, ())), None)
     if incident is not None and standing_for(fleet, incident) is not None:
