@@ -18,11 +18,16 @@ from vocab.states import ActionKind, Health, ReplicaState, shown
 def announce(fleet: Fleet, now: float) -> Iterator[StateLine]:
     """The words that have changed among what was touched. A GPU that was never anything but healthy is silent."""
     touched, fleet.work.words = fleet.work.words, {}
-    for subject in touched:
+    for subject in sorted(touched, key=_place):
         if subject.gpu is not None and subject.gpu in fleet.gpus:
             yield from _of_gpu(fleet, subject.gpu, now)
         elif (replica := fleet.roster.find(subject.replica)) is not None:
             yield from _of_replica(fleet, replica, now)
+
+
+def _place(subject: Subject) -> tuple[bool, str, str]:
+    """GPUs first, then replicas, each by name: the order does not tell in which order they were touched."""
+    return subject.gpu is None, subject.gpu or "", subject.replica or ""
 
 
 def of_gpu(fleet: Fleet, gpu: str, now: float) -> str | None:
