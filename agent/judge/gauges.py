@@ -14,6 +14,7 @@ from agent.probes.activity import ActivityProbe
 from agent.probes.advice import AdviceProbe
 from agent.probes.calls import CallsProbe
 from agent.probes.canary import CanaryProbe
+from agent.probes.container import ContainerProbe
 from agent.probes.degraded import DegradedProbe
 from agent.probes.ecc import EccProbe
 from agent.probes.fabric import FabricProbe
@@ -41,6 +42,7 @@ from agent.probes.service import ServiceProbe
 from agent.probes.slow import SlowProbe
 from agent.probes.thermal import ThermalProbe
 from agent.probes.version import VersionProbe
+from agent.probes.visible import VisibleProbe
 from vocab.observations import (
     AnyObservation,
     Check,
@@ -49,6 +51,7 @@ from vocab.observations import (
     DriverEvent,
     GpuSample,
     HostSample,
+    KernelRecord,
     NodeSeen,
     ProcessSeen,
     ReplicaSeen,
@@ -65,10 +68,10 @@ TAKES: dict[type, frozenset[str]] = {
         {
             *("lost", "mig", "advice", "ecc", "remap", "retired", "links", "link_errors", "fabric", "pcie", "replays"),
             *("thermal", "margin", "power", "limit", "slow", "profiling", "activity", "memory", "leak"),
-            *("degraded", "incomplete"),
+            *("degraded", "incomplete", "container"),
         }
     ),
-    NodeSeen: frozenset({"presence", "version", "mig", "calls", "hang", "incomplete", "nic", "service"}),
+    NodeSeen: frozenset({"presence", "version", "mig", "calls", "hang", "incomplete", "visible", "nic", "service"}),
     SourceState: frozenset({"presence", "version", "degraded"}),
     DriverCall: frozenset({"lost", "version", "calls", "hang", "advice"}),
     DriverEvent: frozenset({"advice", "mig"}),
@@ -76,7 +79,8 @@ TAKES: dict[type, frozenset[str]] = {
     Restart: frozenset({"calls"}),
     HostSample: frozenset({"hang", "nic"}),
     ProcessSeen: frozenset({"hang", "memory"}),
-    ReplicaSeen: frozenset({"memory", "canary"}),
+    ReplicaSeen: frozenset({"memory", "canary", "container", "visible"}),
+    KernelRecord: frozenset({"container"}),
     Check: frozenset({"canary"}),
     ServiceSeen: frozenset({"service"}),
 }
@@ -113,6 +117,8 @@ class Gauges(msgspec.Struct, dict=True):
     degraded: DegradedProbe = _new(default_factory=DegradedProbe)
     incomplete: IncompleteProbe = _new(default_factory=IncompleteProbe)
     canary: CanaryProbe = _new(default_factory=CanaryProbe)
+    container: ContainerProbe = _new(default_factory=ContainerProbe)
+    visible: VisibleProbe = _new(default_factory=VisibleProbe)
     nic: NicProbe = _new(default_factory=NicProbe)
     service: ServiceProbe = _new(default_factory=ServiceProbe)
 

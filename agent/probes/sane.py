@@ -16,9 +16,12 @@ from vocab.readings import LinkReadings, Readings
 IMPLAUSIBLE = "IMPLAUSIBLE"  # a value outside of its row; the other reasons are NVML's and DCGM's own words
 BLANK_KINDS = ("BLANK", "NOT_FOUND", "NOT_SUPPORTED", "NOT_PERMISSIONED")
 BLANKS: dict[float, str] = {
-    first + number: kind
-    for first in (2**31 - 16, 2**63 - 16, 2**47)  # int32, int64, fp64 blanks of DCGM
-    for number, kind in enumerate(BLANK_KINDS)
+    **{
+        first + number: kind
+        for first in (2**31 - 16, 2**63 - 16, 2**47)  # int32, int64, fp64 blanks of DCGM
+        for number, kind in enumerate(BLANK_KINDS)
+    },
+    2**63: "BLANK",  # an int64 blank that became a float on its way has lost which kind it was
 }
 ALL_ONES = frozenset({2**32 - 1, 2**64 - 1})
 
