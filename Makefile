@@ -9,7 +9,7 @@ PIP    := $(VENV)/bin/pip
 PY     := $(VENV)/bin/python
 PIP_INSTALL := $(PIP) install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: run test lint unit e2e oracle bench dashboards help clean
+.PHONY: run test lint unit e2e oracle fuzz bench dashboards help clean
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -56,6 +56,16 @@ dashboards: $(VENV)/.test
 ORACLE_PYTHON ?= $(PY)
 oracle: $(VENV)/.test
 	$(ORACLE_PYTHON) tests/engine/make_oracle.py
+
+# make fuzz  each fuzz target of tests/fuzz for FUZZ_S seconds; what breaks one is left in build/fuzz
+FUZZ_S  ?= 60
+TARGETS ?= batch beat gguf kernel recording scan
+$(VENV)/.fuzz: $(VENV)/.test
+	$(PIP_INSTALL) --editable '.[fuzz]'
+	@touch $@
+
+fuzz: $(VENV)/.fuzz
+	@for target in $(TARGETS); do $(PY) -m tests.fuzz $$target -max_total_time=$(FUZZ_S) -verbosity=0 || exit 1; done
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -5,7 +5,7 @@ import msgspec
 from controller.core.stimuli import AnyStimulus, Arrived, NodeReported, Replicas, Reported, Sampled
 from vocab.errors import InputError
 from vocab.events import Event, epoch_s
-from vocab.messages import Batch, EventItem, Item, Sequenced
+from vocab.messages import Batch, ClearedItem, EventItem, Item, Sequenced
 
 NAME_LEAST, NAME_MOST = 1, 253  # DNS names
 
@@ -28,22 +28,29 @@ def checked(batch: Batch) -> Batch:
 
 
 def _check_item(node: str, item: Item, where: str) -> None:
-    named = item.event.node if isinstance(item, EventItem) else getattr(item, "node", node)
+    named = _node_of(item)
     if named != node:
         raise InputError(f"`{where}` is about node {named!r} but the batch is of {node!r}: a node speaks for itself")
     if isinstance(item, EventItem):
-        _check_times(item.event, where)
+        for field in ("at", "first_at", "last_at"):
+            _check_stamp(getattr(item.event, field), f"{where}.event.{field}")
+    elif isinstance(item, ClearedItem):
+        _check_stamp(item.cleared.at, f"{where}.cleared.at")
 
 
-def _check_times(event: Event, where: str) -> None:
-    for field in ("at", "first_at", "last_at"):
-        stamp = getattr(event, field)
-        if stamp is None:
-            continue
-        try:
-            epoch_s(stamp)
-        except ValueError as error:
-            raise InputError(f"`{where}.event.{field}` is {stamp!r}: it must be RFC 3339 or null") from error
+def _node_of(item: Item) -> str:
+    if isinstance(item, EventItem):
+        return item.event.node
+    return item.cleared.node if isinstance(item, ClearedItem) else item.node
+
+
+def _check_stamp(stamp: str | None, where: str) -> None:
+    if stamp is None:
+        return
+    try:
+        epoch_s(stamp)
+    except (ValueError, OverflowError) as error:
+        raise InputError(f"`{where}` is {stamp!r}: it must be RFC 3339") from error
 
 
 def stimuli(batch: Batch, records: list[Sequenced]) -> list[AnyStimulus]:

@@ -17,6 +17,8 @@ from vocab.errors import ModelError
 
 _SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 _STRING, _ARRAY = 8, 9
+_ALIGNMENT = 32  # of tensors, where the file does not say
+_DEEPEST = 4  # arrays within arrays; writers use one
 
 
 class _Cursor:
@@ -38,14 +40,16 @@ class _Cursor:
         self.at += size
         return self._raw[self.at - size : self.at].decode("utf-8", errors="replace")
 
-    def value(self, kind: int) -> Any:
+    def value(self, kind: int, depth: int = 0) -> Any:
         if kind == _STRING:
             return self.text()
         if kind == _ARRAY:
             inner, count = self.take("I"), self.take("Q")
-            if inner in _SCALARS:
-                return list(self.take(f"{count}{_SCALARS[inner]}")) if count > 1 else [self.value(inner)] * count
-            return [self.value(inner) for _ in range(count)]
+            if depth >= _DEEPEST or count > len(self._raw) - self.at:
+                raise struct.error(f"an array of {count} values, {depth} deep, cannot be in it")
+            if inner in _SCALARS and count > 1:
+                return list(self.take(f"{count}{_SCALARS[inner]}"))
+            return [self.value(inner, depth + 1) for _ in range(count)]
         return self.take(_SCALARS[kind])
 
 
@@ -88,7 +92,9 @@ class GgufFile:
             sizes = [cursor.take("Q") for _ in range(cursor.take("I"))]
             kind, offset = cursor.take("I"), cursor.take("Q")
             places[name] = _Place(tuple(reversed(sizes)), kind, offset)
-        align = meta.get("general.alignment", 32)
+        align = meta.get("general.alignment", _ALIGNMENT)
+        if not isinstance(align, int) or align <= 0:
+            raise ModelError(f"{self._path}: general.alignment is {align!r}: it must be a number of bytes")
         start = -(-cursor.at // align) * align
         for place in places.values():
             place.offset += start
@@ -115,6 +121,6 @@ class GgufFile:
                 values = raw.view("<f4").copy()
             else:
                 values = np.ascontiguousarray(dequantize(raw.reshape(rows, row_bytes), kind), dtype=np.float32)
-        except (ValueError, KeyError, NotImplementedError) as error:
+            return torch.from_numpy(values).reshape(place.shape)
+        except (ValueError, IndexError, KeyError, NotImplementedError, OverflowError, RuntimeError) as error:
             raise ModelError(f"{self._path}: tensor {name} cannot be read: {error}") from error
-        return torch.from_numpy(values).reshape(place.shape)

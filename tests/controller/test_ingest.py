@@ -126,6 +126,24 @@ async def test_node_speaks_only_for_itself(tmp_path: Path) -> None:
             await home.post("agent/batch", batch(event(1, node="n2")))
 
 
+@pytest.mark.parametrize(
+    ("change", "named"), [({"node": "n2"}, "a node speaks for itself"), ({"at": "1970-01-01T@00:00"}, "cleared.at")]
+)
+async def test_cleared_condition_is_checked_as_events_are(tmp_path: Path, change: dict, named: str) -> None:
+    cleared = {
+        "at": "1970-01-01T00:00:01Z",
+        "node": NODE,
+        "boot_id": BOOT,
+        "gpu": uuid(0),
+        "code": "xid:79",
+        "by": "reset",
+    }
+    item = {"item": "cleared", "cleared": cleared | change}
+    async with house(tmp_path) as home:
+        with pytest.raises(InputError, match=named):
+            await home.post("agent/batch", {**msgspec.to_builtins(batch()), "items": [{"position": 1, "item": item}]})
+
+
 async def test_events_are_filtered_by_gpu_code_and_severity(tmp_path: Path) -> None:
     async with house(tmp_path) as home:
         mild = event(2, gpu=1, code="xid:13", severity=Severity.INFO)
