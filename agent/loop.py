@@ -207,7 +207,7 @@ class Loop:
 
     def replicas(self) -> tuple[ReplicaStatus, ...]:
         """Its replicas."""
-        return self._replicas.statuses()
+        return tuple(map(self._judge.replicas.regard, self._replicas.statuses()))
 
     def paused(self) -> bool:
         """Whether the PAUSE file stands."""

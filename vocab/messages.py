@@ -108,6 +108,9 @@ class ReplicaStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     token: str = ""  # of the order that this phase answers
     exit: Exit | None = None
     observed: bool = False  # found, not started by us: it is never signalled
+    healthy: bool = True  # its door answers
+    leftovers: tuple[int, ...] = ()  # processes of its last life that still live or own memory
+    released: str = ""  # why it is empty though no exit was seen: of a drain that has ended
 
 
 class Batch(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

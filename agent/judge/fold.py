@@ -8,6 +8,7 @@ SEPARATOR = "\x1f"  # of the parts of a key: subject, code, discriminator, injec
 WINDOW_S = 60.0
 REVISION_S = 10.0
 MOST_EVIDENCE = 6  # the first of a fold; later ones say the same, and a storm must stay small
+GROWING = frozenset({"ranks", "pids"})  # fields that list what was seen so far
 STORM = 600  # repeats in one fold: ten a second for a minute
 _DOUBTS = frozenset({Flag.INFERRED, Flag.PARTIAL, Flag.LOOKUP_FAILED})  # one sure evidence ends them
 
@@ -61,7 +62,7 @@ def merge(old: Event, new: Event) -> Event:
         gpu=old.gpu or new.gpu,
         pid=old.pid if old.pid is not None else new.pid,
         process=old.process or new.process,
-        fields=new.fields | old.fields,
+        fields=new.fields | old.fields | {name: new.fields[name] for name in GROWING & new.fields.keys()},
         cause=old.cause or new.cause,
         flags=_flags(old, new, count),
         evidence=(*old.evidence, *new.evidence)[:MOST_EVIDENCE],

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from agent.judge.blame import WITHIN_S, Blame
 from agent.judge.folds import Folds
 from agent.judge.form import agrees, fold_key, form, is_partial, quiet
 from agent.judge.links import BY_EFFECT, Memory, effects_of, reaches_peers
@@ -46,6 +47,7 @@ class Mind(msgspec.Struct):
     folds: Folds = msgspec.field(default_factory=Folds)
     board: Board = msgspec.field(default_factory=Board)
     memory: Memory = msgspec.field(default_factory=Memory)
+    blame: Blame = msgspec.field(default_factory=Blame)
     presence: PresenceProbe = msgspec.field(default_factory=PresenceProbe)
     thermal: ThermalProbe = msgspec.field(default_factory=ThermalProbe)
     power: PowerProbe = msgspec.field(default_factory=PowerProbe)
@@ -70,7 +72,7 @@ class Judge:
             mind.presence, mind.thermal, mind.power, mind.ecc, mind.remap, mind.activity,
         )  # fmt: skip
         self._probes: tuple[Probe, ...] = (self._kernel, *self._gpu, mind.replica, mind.source)
-        self._timed: tuple[TimedProbe, ...] = (self._kernel, mind.presence, mind.power, mind.source)
+        self._timed: tuple[TimedProbe, ...] = (self._kernel, mind.presence, mind.power, mind.source, mind.replica)
 
     @classmethod
     def restore(cls, raw: bytes) -> "Judge":
@@ -89,6 +91,11 @@ class Judge:
     def scene(self) -> Scene:
         """The node as last seen; not to be changed."""
         return self._mind.scene
+
+    @property
+    def replicas(self) -> ReplicaProbe:
+        """What is known of the node's replicas; not to be changed."""
+        return self._mind.replica
 
     @property
     def position(self) -> int | None:
@@ -135,6 +142,7 @@ class Judge:
             for gpu in [*scene.gpus, *mind.presence.known]:
                 self._forget(gpu)
             scene.absent.clear()
+            mind.replica.rebooted()
             return [ClearedItem(cleared) for cleared in ended]
         items: list[Judged] = []
         for gpu in seen.reset:
@@ -165,10 +173,13 @@ class Judge:
             finding = msgspec.structs.replace(finding, flags=(*finding.flags, *flags))
         event = self._explained(form(finding, scene), now)
         last = mind.folds.replaced(key, event, now)
-        sent = mind.folds.add(key, event, now, at_once=mind.board.opens(event))
+        sent = mind.folds.add(key, event, now, at_once=mind.board.opens(event) or finding.joins)
         current = mind.folds.open[key].event
         mind.memory.remember(current, now)
         self._relink(current, now)
+        if mind.blame.note(current, now):
+            keys = [key for key, _ in mind.folds.of_codes(WITHIN_S)]
+            mind.folds.change(keys, lambda effect: mind.blame.explain(effect, now))
         return [EventItem(item) for item in (last, sent) if item is not None]
 
     def _key(self, finding: Finding, now: float) -> tuple[str, tuple[Flag, ...]]:
@@ -190,7 +201,8 @@ class Judge:
                 if link.standing and link.causes and not event.injected:
                     cause = cause or self._mind.board.cause(event.gpu, link.causes)
         event = quiet(event) if is_quiet else event
-        return msgspec.structs.replace(event, cause=cause) if cause else event
+        event = msgspec.structs.replace(event, cause=cause) if cause else event
+        return self._mind.blame.explain(event, now)
 
     def _relink(self, cause: Event, now: float) -> None:
         """Events of the last seconds that were judged before this one, which explains them."""

@@ -41,6 +41,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     fields: dict[str, Any] = {}
     text: str = ""
     evidence: tuple[Evidence, ...] = ()
+    joins: bool = False  # it belongs to the latest fold of its kind
     count: int = 1  # 0: more evidence of a finding that was counted already
 
 

@@ -1,122 +1,155 @@
-"""Replicas: a busy engine steps, a wedged one has work and does not step, a dead one has exited.
+"""Replicas: one look goes to all probes that follow them. Each keeps its own file and its own fault.
 
-An endpoint that answers 200 proves nothing: what counts is the step counter. Stalled is: work waits or
-runs, and no step for max(5 s, 5 times the engine's own p99.9 step). What is not known this time changes
-nothing. A counter that falls is a restarted engine.
+stall       replica_stalled       busy or wedged
+death       replica_died          killed by its GPU, crashed by itself, killed for memory
+collective  collective_timeout    members wait for one another
+cleanup     replica_failed_cleanup, memory_zombie, stuck_in_kernel
+wrong_gpu   replica_wrong_gpu
+requests    replica_unhealthy
+crash_loop  crash_loop
+door        no code: degraded
+drainage    no code: the drain is over
 """
 
 from collections.abc import Sequence
 
 import msgspec
 
-from agent.probes.probe import Clear, Finding, Verdict
+from agent.probes.cleanup import CleanupProbe
+from agent.probes.collective import CollectiveProbe
+from agent.probes.crash_loop import CrashLoopProbe
+from agent.probes.death import CODE as DIED
+from agent.probes.death import DeathProbe
+from agent.probes.door import DoorProbe
+from agent.probes.drainage import DrainProbe
+from agent.probes.probe import Finding, Verdict
+from agent.probes.requests import RequestsProbe
 from agent.probes.scene import Scene
-from vocab.events import Evidence, Source, rfc3339
-from vocab.observations import AnyObservation, Exit, ReplicaSeen
-
-STALLED, DIED = "replica_stalled", "replica_died"
-LEAST_S = 5.0  # a step of a long prefill on a large model takes seconds
-SLOWEST_STEPS = 5.0
-ASKED = frozenset({"draining", "stopped"})  # phases in which an end is what was asked for
-JUDGED = frozenset({"ready", "draining", None})  # a starting engine compiles and loads: minutes without a step
-CUT_OFF = 3  # exit code of an engine whose drain ran out of time
-
-
-class Pulse(msgspec.Struct):
-    """The last step counter of a replica, and since when work has waited at it."""
-
-    step: int | None = None
-    waiting_since: float | None = None
-    stalled: bool = False
-    died: bool = False
-    phase: str | None = None
+from agent.probes.stall import StallProbe
+from agent.probes.tenants import Tenant, Tenants
+from agent.probes.wrong_gpu import WrongGpuProbe
+from vocab.messages import ReplicaStatus
+from vocab.observations import (
+    AnyObservation,
+    Check,
+    ClockStep,
+    GpuSample,
+    LogLine,
+    ProcessSeen,
+    ReplicaSeen,
+)
 
 
 class ReplicaProbe(msgspec.Struct):
-    """Follows the pulse of every replica of the node."""
+    """Follows every replica of the node."""
 
-    pulses: dict[str, Pulse] = {}
+    tenants: Tenants = msgspec.field(default_factory=Tenants)
+    stall: StallProbe = msgspec.field(default_factory=StallProbe)
+    death: DeathProbe = msgspec.field(default_factory=DeathProbe)
+    collective: CollectiveProbe = msgspec.field(default_factory=CollectiveProbe)
+    cleanup: CleanupProbe = msgspec.field(default_factory=CleanupProbe)
+    wrong_gpu: WrongGpuProbe = msgspec.field(default_factory=WrongGpuProbe)
+    requests: RequestsProbe = msgspec.field(default_factory=RequestsProbe)
+    crash_loop: CrashLoopProbe = msgspec.field(default_factory=CrashLoopProbe)
+    door: DoorProbe = msgspec.field(default_factory=DoorProbe)
+    drain: DrainProbe = msgspec.field(default_factory=DrainProbe)
 
     def observe(self, observation: AnyObservation, scene: Scene, now: float) -> Sequence[Verdict]:
-        """Take one look at one replica."""
-        if not isinstance(observation, ReplicaSeen):
+        """Take in what is about a replica, its processes, its log or its GPUs."""
+        match observation:
+            case ReplicaSeen():
+                return self._looked(observation, scene, now)
+            case ProcessSeen():
+                return self._met(observation, now)
+            case GpuSample():
+                return self._sampled(observation, scene, now)
+            case LogLine():
+                self.death.read(observation, now)
+                return self.collective.read(observation, self.tenants, now)
+            case Check():
+                return self.stall.checked(observation, self.tenants)
+            case ClockStep(pause_s=float() | int() as pause_s):
+                self.tenants.shift(observation)
+                self.stall.shift(pause_s)
+                self.collective.shift(pause_s)
+        return ()
+
+    def _looked(self, seen: ReplicaSeen, scene: Scene, now: float) -> Sequence[Verdict]:
+        look = self.tenants.look(seen, now)
+        self.door.looked(look)
+        self.drain.looked(look, now)
+        died = self._counted(self.death.looked(look, self.tenants, now), look.tenant, now)
+        lives = self.crash_loop.lives(look.tenant, seen.at, now) if look.moved else ()
+        return (
+            *died,
+            *lives,
+            *self.collective.looked(look, self.tenants, now),
+            *(() if self.death.is_down(seen.replica) else self.stall.looked(look, self.tenants, now)),
+            *self.requests.looked(look),
+            *self.wrong_gpu.looked(look, self.tenants, scene),
+            *self.cleanup.looked(look, self.tenants, now),
+        )
+
+    def _met(self, seen: ProcessSeen, now: float) -> Sequence[Verdict]:
+        tenant = self.tenants.meet(seen, now)
+        if tenant is None:
             return ()
-        pulse = self.pulses.setdefault(observation.replica, Pulse())
-        if observation.exit is not None:
-            return self._ended(observation, observation.exit, pulse)
+        return (
+            *self._counted(self.death.met(seen, tenant, self.tenants, now), tenant, now),
+            *self.cleanup.review(tenant, self.tenants, seen.at, now),
+        )
+
+    def _sampled(self, sample: GpuSample, scene: Scene, now: float) -> Sequence[Verdict]:
+        gpu = scene.sampled(sample)
+        if gpu is None:
+            return ()
+        self.tenants.sample(gpu, sample, now)
+        if sample.processes is None:
+            return ()
         verdicts: list[Verdict] = []
-        if pulse.died:
-            pulse.died = False
-            verdicts.append(Clear(code=DIED, at=observation.at, name=observation.replica))
-        verdicts.extend(self._step(observation, pulse, now))
-        pulse.phase = observation.phase or pulse.phase
+        for tenant in self.tenants.named.values():
+            if tenant.pids:
+                verdicts += self.wrong_gpu.review(tenant, self.tenants, sample.at)
+        for tenant in self.tenants.on(gpu):
+            verdicts += self.cleanup.review(tenant, self.tenants, sample.at, now)
         return verdicts
 
-    def _ended(self, seen: ReplicaSeen, how: Exit, pulse: Pulse) -> Sequence[Verdict]:
-        asked = pulse.phase in ASKED or (how.code == 0 and how.signal is None)
-        if pulse.died or asked:
-            return ()
-        pulse.died, pulse.stalled, pulse.waiting_since, pulse.step = True, False, None, None
-        return (_died(seen, how),)
+    def _counted(self, verdicts: Sequence[Verdict], tenant: Tenant, now: float) -> Sequence[Verdict]:
+        deaths = [v for v in verdicts if isinstance(v, Finding) and v.code == DIED]
+        return (*verdicts, *(found for death in deaths for found in self.crash_loop.died(death, tenant, now)))
 
-    def _step(self, seen: ReplicaSeen, pulse: Pulse, now: float) -> Sequence[Verdict]:
-        work = None if seen.running is None and seen.waiting is None else (seen.running or 0) + (seen.waiting or 0)
-        if seen.step is None or work is None:
-            return ()
-        if seen.step != pulse.step or work == 0:
-            return self._moves(seen, pulse, now, work)
-        if seen.phase not in JUDGED:
-            return ()
-        pulse.waiting_since = now if pulse.waiting_since is None else pulse.waiting_since
-        patience = max(LEAST_S, SLOWEST_STEPS * (seen.p999_step_s or 0.0))
-        if pulse.stalled or now - pulse.waiting_since < patience:
-            return ()
-        pulse.stalled = True
-        return (_stalled(seen, now - pulse.waiting_since),)
+    def tick(self, scene: Scene, now: float) -> Sequence[Verdict]:
+        """What has become due: a collective that outlived its grace, processes that outlived their replica."""
+        return (*self.collective.tick(self.tenants, now), *self.cleanup.tick(self.tenants, now))
 
-    def _moves(self, seen: ReplicaSeen, pulse: Pulse, now: float, work: int) -> Sequence[Verdict]:
-        stepped = pulse.step is not None and seen.step != pulse.step
-        pulse.step, pulse.waiting_since = seen.step, (now if work else None)
-        if not (pulse.stalled and stepped):
-            return ()
-        pulse.stalled = False
-        return (Clear(code=STALLED, at=seen.at, name=seen.replica),)
+    def next_deadline(self) -> float | None:
+        """When ``tick`` has something to do, or None."""
+        times = (self.collective.next_deadline(), self.cleanup.next_deadline())
+        return min((time for time in times if time is not None), default=None)
 
+    def rebooted(self) -> None:
+        """Another boot: no process of before is left, and nothing of what was seen of them counts."""
+        deaths = self.crash_loop
+        fresh = ReplicaProbe(crash_loop=deaths)
+        for name in ReplicaProbe.__struct_fields__:
+            setattr(self, name, getattr(fresh, name))
 
-def _gpus(seen: ReplicaSeen) -> list[str]:
-    return [member.gpu for member in seen.members] or list(seen.gpus)
+    # -- what the words of a replica rest on ------------------------------------------------------------
 
+    def regard(self, status: ReplicaStatus) -> ReplicaStatus:
+        """A status with what these probes know of it."""
+        name = status.replica
+        tenant = self.tenants.named.get(name)
+        if tenant is None:
+            return status
+        stands_still = self.stall.stands(name) or self.collective.stands(name) or self.death.is_down(name)
+        return msgspec.structs.replace(
+            status,
+            stepping=status.stepping and not stands_still,
+            healthy=not self.door.is_shut(name),
+            leftovers=tuple(self.cleanup.leftovers(tenant, self.tenants)),
+        )
 
-def _fields(seen: ReplicaSeen) -> dict[str, object]:
-    return {"replica": seen.replica, "deployment": seen.deployment, "gpus": _gpus(seen)}
-
-
-def _stalled(seen: ReplicaSeen, for_s: float) -> Finding:
-    stamp = rfc3339(seen.at)
-    readings = {"step": seen.step, "running": seen.running, "waiting": seen.waiting, "without_step_s": round(for_s, 3)}
-    return Finding(
-        code=STALLED,
-        at=seen.at,
-        source=Source.ENGINE,
-        first=(STALLED, seen.replica, seen.step, stamp),
-        pid=seen.pids[0] if seen.pids else None,
-        fields=_fields(seen) | {"health": seen.health},
-        text=f"no step for {for_s:.1f} s while {seen.running or 0} requests run and {seen.waiting or 0} wait",
-        evidence=(Evidence(source="engine", at=stamp, readings=readings),),
-    )
-
-
-def _died(seen: ReplicaSeen, how: Exit) -> Finding:
-    stamp = rfc3339(seen.at)
-    ending = f"signal {how.signal}" if how.signal else f"code {how.code}" if how.code is not None else "no trace"
-    exit_fields = {name: value for name, value in msgspec.to_builtins(how).items() if name != "text"}
-    return Finding(
-        code=DIED,
-        at=seen.at,
-        source=Source.ENGINE,
-        first=(DIED, seen.replica, stamp),
-        pid=seen.pids[0] if seen.pids else None,
-        fields=_fields(seen) | {"exit": exit_fields},
-        text=f"the replica's process ended by itself ({ending}){': ' + how.text if how.text else ''}",
-        evidence=(Evidence(source="engine", at=stamp, readings={"exit": exit_fields}),),
-    )
+    def released(self, replica: str) -> str:
+        """Why a replica that drains counts as empty though its exit was not seen; "" if it does not."""
+        return self.drain.released(replica, self.tenants)

@@ -52,7 +52,8 @@ class StallProbe(msgspec.Struct):
             return _clear(seen) if still.said and look.is_new_life else ()
         if look.moved or look.has_work is False:
             return self._goes_on(look, still, now)
-        if look.moved is None or look.has_work is None or not _is_judged(seen):
+        told = seen.step is not None or seen.tokens is not None
+        if not told or look.has_work is None or not _is_judged(seen):
             return ()
         still.since = now if still.since is None else still.since
         still.last_still = now

@@ -19,6 +19,7 @@ from vocab.messages import ActionItem
 from vocab.states import TERMINAL_ACTIONS, ActionKind, ActionState
 
 CUT_OFF = 3  # an engine's exit code when its drain's time was over before its requests
+CALLS = frozenset({"replica_died", "replica_stalled", "collective_timeout", "replica_wrong_gpu"})  # for a restart
 
 
 def draw(fleet: Fleet, now: float, of: ActionKind, key: str, subject: Subject, **more: Any) -> ActionLine:
@@ -91,21 +92,35 @@ def _started(_: Fleet, action: ActionLine, replica: Replica) -> Moved:
 
 def _drained(fleet: Fleet, action: ActionLine, replica: Replica) -> Moved:
     status = replica.status
-    if replica.is_dead and status is not None:
+    if replica.is_clean and status is not None:
         if status.exit is not None and status.exit.code == CUT_OFF:
             return ActionState.TIMED_OUT, "its time was over before its last request"
         return ActionState.DONE, "no open request is left and it has exited"
     if _is_gone(fleet, action, replica):
         return ActionState.DONE, "its node no longer lists it"
+    if status is not None and status.phase == "draining" and status.released:
+        return ActionState.DONE, status.released
     if status is not None and status.phase == "draining":
         return ActionState.RUNNING, f"{status.open_requests} requests open"
     return None
 
 
 def _stopped(fleet: Fleet, action: ActionLine, replica: Replica) -> Moved:
-    if replica.is_dead or _is_gone(fleet, action, replica):
-        return ActionState.DONE, "it has exited"
+    if replica.is_clean or _is_gone(fleet, action, replica):
+        return ActionState.DONE, "it has exited, and nothing of it is left"
     return None
+
+
+def _restarted(fleet: Fleet, action: ActionLine, replica: Replica) -> Moved:
+    """Over when it serves again; a new process that ends before that is a restart that failed."""
+    status = replica.status
+    calls = any(condition.code in CALLS for condition in fleet.conditions_on(replica.subject))
+    if replica.is_ready and replica.is_stepping and not calls:
+        return ActionState.DONE, "it serves again"
+    if action.state is ActionState.RUNNING and replica.is_dead:
+        return ActionState.FAILED, "it ended again before it was ready"
+    starts = status is not None and status.phase == "starting" and status.exit is None
+    return (ActionState.RUNNING, "it starts") if starts else None
 
 
 def _is_gone(fleet: Fleet, action: ActionLine, replica: Replica) -> bool:
@@ -130,4 +145,5 @@ _FOLLOW = {
     ActionKind.START_REPLICA: _started,
     ActionKind.DRAIN: _drained,
     ActionKind.STOP_REPLICA: _stopped,
+    ActionKind.RESTART_REPLICA: _restarted,
 }

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 
 from controller.core import (
     actions,
+    black_hole,
     conditions,
     departure,
     deployments,
@@ -16,7 +17,9 @@ from controller.core import (
     incidents,
     liveness,
     look,
+    restart,
     retire,
+    suspects,
     words,
     workflow,
 )
@@ -37,14 +40,19 @@ RULES: tuple[Callable[[Fleet, float], Iterable[AnyLine]], ...] = (
     actions.follow,
     conditions.over_by_reboot,
     conditions.over_by_end,
+    black_hole.judge,
     departure.close,
     departure.receive,
     holds.for_faults,
+    black_hole.hold,
+    suspects.hold_repeated,
     holds.replaced_fences,
+    restart.call,
     retire.bury,
     retire.cut_off,
     deployments.converge,
     workflow.advance,
+    retire.off_suspects,
     retire.asked,
 )
 MOST_ROUNDS = 100  # each round decides something; one stimulus never needs this many

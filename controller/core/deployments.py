@@ -7,7 +7,7 @@ forbids it; only failed starts make it wait, with the window for a back-off.
 
 from collections.abc import Iterator
 
-from controller.core import budget
+from controller.core import budget, restart
 from controller.core.actions import draw, move, placed_anew
 from controller.core.fleet import Fleet
 from controller.core.names import action_id, replica_id
@@ -39,7 +39,8 @@ def converge(fleet: Fleet, now: float) -> Iterator[ActionLine]:
 
 def staying(fleet: Fleet, deployment: str) -> list[Replica]:
     """The replicas that count: alive, not about to go, and not on a GPU that is held for a fault."""
-    found = [r for r in fleet.roster.of(deployment) if not r.is_dead and not is_leaving(fleet.ledger, r)]
+    found = [r for r in fleet.roster.of(deployment) if not r.is_dead or restart.is_under_way(fleet, r)]
+    found = [replica for replica in found if not is_leaving(fleet.ledger, replica)]
     return [replica for replica in found if not is_on_bad_gpu(fleet.ledger, replica)]
 
 

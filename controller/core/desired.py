@@ -12,7 +12,7 @@ from controller.core.stimuli import Deployment
 from vocab.lines import ActionLine
 from vocab.messages import Desired, HoldSpec, Order, ReplicaSpec
 from vocab.observations import Member
-from vocab.states import ActionKind, Level
+from vocab.states import ActionKind, ActionState, Level
 
 PHASES = {Life.RUN: "run", Life.DRAIN: "drain", Life.STOP: "stop"}
 SAID_BY = {  # which action a phase answers
@@ -88,6 +88,8 @@ def _orders(fleet: Fleet, node: str) -> tuple[Order, ...]:
         for action in fleet.ledger.live(ActionKind.VALIDATE, *REPAIRS)
         if action.state in STARTED and (action.subject.node == node or _is_on(fleet, action.subject.gpu, node))
     ]
+    restarts = [a for a in fleet.ledger.live(ActionKind.RESTART_REPLICA) if a.state is ActionState.ORDERED]
+    found += [_order(a) for a in restarts if (r := fleet.roster.find(a.subject.replica)) and r.node == node]
     return tuple(sorted(found, key=lambda order: order.id))
 
 
@@ -98,6 +100,7 @@ def _order(action: ActionLine) -> Order:
         token=action.token,
         ttl_s=action.ttl_s or 0.0,
         gpu=action.subject.gpu,
+        replica=action.subject.replica,
         gpus=tuple(subject.gpu for subject in action.disrupts if subject.gpu is not None),
         attempt=action.attempt,
     )

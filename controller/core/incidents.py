@@ -9,12 +9,13 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
+from controller.core import suspects
 from controller.core.fleet import Fleet
 from controller.core.names import incident_id
-from controller.core.policy import OWNER, opens_incident, subject_of
+from controller.core.policy import OWNER, opens_incident, subject_of, wants_hold
 from controller.core.settings import CORRELATION_S
 from vocab.events import Event, Recovery, Severity
-from vocab.lines import ConditionLine, IncidentLine
+from vocab.lines import ConditionLine, IncidentLine, Subject
 
 # effect: causes. Seen in the other order the cause becomes the root. Of one node, not only of one GPU.
 EXPLAINED_BY: dict[str, frozenset[str]] = {
@@ -53,6 +54,9 @@ def _explained(fleet: Fleet, event: Event) -> IncidentLine | None:
     named = next((key for key in keys if key in ledger.open_incidents), None)
     if named is not None:
         return ledger.incidents[named]
+    of_gpu = _of_its_gpu(fleet, event)
+    if of_gpu is not None:
+        return of_gpu
     causes = EXPLAINED_BY.get(event.code)
     if causes is None or event.gpu is not None:
         return None
@@ -63,11 +67,23 @@ def _explained(fleet: Fleet, event: Event) -> IncidentLine | None:
     return None
 
 
+def _of_its_gpu(fleet: Fleet, event: Event) -> IncidentLine | None:
+    """Of an event of a replica: the open incident that takes one of its GPUs out of service, on whatever node."""
+    replica = fleet.roster.find(subject_of(event).replica)
+    for gpu in replica.gpus if replica is not None else ():
+        for key in fleet.ledger.incidents_of.get(Subject(gpu=gpu), ()):
+            if wants_hold(fleet, fleet.ledger.incidents[key]):
+                return fleet.ledger.incidents[key]
+    return None
+
+
 def _beside(fleet: Fleet, event: Event, now: float) -> IncidentLine | None:
     """The open incident of the same GPU that came just before, or whose repair is under way."""
     ledger = fleet.ledger
     for key in ledger.incidents_of.get(subject_of(event), ()):
         incident = ledger.incidents[key]
+        if incident.subject.replica is not None:
+            return incident  # one story a replica, until it serves again
         held = any(hold.incident == key for hold in ledger.standing(incident.subject, OWNER))
         if held or now - ledger.evidence_at(incident) <= CORRELATION_S:
             return incident
@@ -86,6 +102,7 @@ def _open(event: Event, key: str, now: float) -> IncidentLine:
         severity=event.severity,
         recovery=event.recovery,
         events=(event.id,),
+        suspects=suspects.named_by(event),
     )
 
 
@@ -95,6 +112,7 @@ def _grow(fleet: Fleet, known: IncidentLine, event: Event, now: float) -> Iterat
         severity=_harsher_severity(known.severity, event.severity),
         recovery=_harsher_recovery(known.recovery, event.recovery),
         events=known.events if event.id in known.events else (*known.events, event.id),
+        suspects=suspects.joined(known.suspects, suspects.named_by(event)),
     )
     root = _root(fleet, known, event)
     grown = replace(grown, root=root.id, code=root.code)

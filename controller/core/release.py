@@ -15,6 +15,8 @@ from controller.core.policy import rule_of
 from vocab.lines import AnyLine, IncidentLine
 from vocab.states import TERMINAL_ACTIONS, ActionKind, ActionState
 
+COME_BACK = frozenset({ActionKind.START_REPLICA, ActionKind.RESTART_REPLICA})  # what is coming up goes on coming up
+
 
 def let_go(fleet: Fleet, incident: IncidentLine, because: str, now: float) -> Iterator[AnyLine]:
     """Close an incident for good."""
@@ -43,5 +45,5 @@ def call_off(fleet: Fleet, incident: IncidentLine, why: str, now: float) -> Iter
         action = fleet.ledger.actions[key]
         if action.state in TERMINAL_ACTIONS or action.of is ActionKind.STOP_REPLICA:
             continue
-        if action.of is not ActionKind.START_REPLICA or action.state not in STARTED:
+        if action.of not in COME_BACK or action.state not in STARTED:
             yield move(action, ActionState.CANCELLED, why, now)

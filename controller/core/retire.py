@@ -9,22 +9,23 @@ from collections.abc import Iterator
 import msgspec
 from msgspec.structs import replace
 
-from controller.core import budget
+from controller.core import budget, restart
 from controller.core.actions import draw, placed_anew
 from controller.core.fleet import Fleet
 from controller.core.kinds import STARTED
 from controller.core.names import action_id
 from controller.core.policy import Leave, Verdict, may_act, rule_of
-from controller.core.replicas import Life, Replica, incident_of, is_leaving
+from controller.core.replicas import Life, Replica, incident_of, is_leaving, reachable
 from controller.core.roster import GAVE_UP
 from controller.core.settings import STOP_GRACE_S
 from controller.core.stimuli import Deployment
-from vocab.lines import ActionLine, Budget, IncidentLine
-from vocab.states import ActionKind, ActionState
+from vocab.lines import ActionLine, Budget, IncidentLine, StateLine, Subject
+from vocab.states import ActionKind, ActionState, ReplicaState
 
 ASKED = "operator/drain"
 SURPLUS = "deployment/surplus"
 GONE = "replica/gone"
+OVER = frozenset({ReplicaState.FAILED, ReplicaState.STOPPED, ReplicaState.CRASH_LOOP})
 
 
 class Errand(msgspec.Struct, frozen=True):
@@ -56,6 +57,14 @@ def empty(fleet: Fleet, incident: IncidentLine, now: float) -> Iterator[ActionLi
             yield from would_drain(fleet, replica, for_incident(incident), verdict.why, now)
         elif verdict.leave is Leave.GO:
             yield from _when_spared(fleet, replica, for_incident(incident), now)
+
+
+def off_suspects(fleet: Fleet, now: float) -> Iterator[ActionLine]:
+    """Drain replicas from GPUs that are held for a suspicion: that incident is about the replica, not the GPU."""
+    for key in list(fleet.ledger.open_incidents):
+        incident = fleet.ledger.incidents[key]
+        for suspect in incident.suspects if incident.subject.gpu is None else ():
+            yield from empty(fleet, replace(incident, subject=Subject(gpu=suspect.gpu)), now)
 
 
 def asked(fleet: Fleet, now: float) -> Iterator[ActionLine]:
@@ -188,7 +197,7 @@ def _late(fleet: Fleet, replica: Replica) -> ActionLine | None:
     return None
 
 
-def bury(fleet: Fleet, now: float) -> Iterator[ActionLine]:
+def bury(fleet: Fleet, now: float) -> Iterator[ActionLine | StateLine]:
     """Take away what has died and what its agent no longer restarts: there is nothing left to harm."""
     for replica in _changed(fleet):
         if fleet.life(replica) is not Life.RUN:
@@ -198,11 +207,25 @@ def bury(fleet: Fleet, now: float) -> Iterator[ActionLine]:
             continue
         incident = incident_of(fleet.ledger, replica)
         if replica.is_dead:
+            if not replica.is_clean or restart.is_under_way(fleet, replica):
+                continue  # its GPUs are not free, or it comes back on them
+            yield from _failed(fleet, replica, now)
             why = f"it has ended and is not restarted: {_how_it_ended(replica)}"
             yield _stop(fleet, replica, Errand(GAVE_UP, incident), ActionState.DONE, why, now)
         elif replica.start is None and replica.status is None and fleet.node(replica.node).replicas_at is not None:
             why = "it was found here once, and its node no longer lists it"
             yield _stop(fleet, replica, Errand(GONE, incident), ActionState.DONE, why, now)
+
+
+def _failed(fleet: Fleet, replica: Replica, now: float) -> Iterator[StateLine]:
+    """Say that it has failed, unless its word tells already that it is over."""
+    before = fleet.ledger.words.get(replica.subject)
+    exit_ = replica.status.exit if replica.status else None
+    if before is None or before in OVER or exit_ is None or (exit_.code == 0 and exit_.signal is None):
+        return
+    if reachable(before, ReplicaState.FAILED) is ReplicaState.FAILED:
+        why = f"exit: {exit_.reason or exit_.text or exit_.code}"
+        yield StateLine(at=now, subject=replica.subject, from_=before, to=ReplicaState.FAILED, why=why)
 
 
 def _how_it_ended(replica: Replica) -> str:

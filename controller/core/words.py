@@ -78,6 +78,9 @@ def _why_replica(fleet: Fleet, replica: Replica, to: ReplicaState) -> str:
     incident = replicas.incident_of(fleet.ledger, replica)
     if incident is not None and to is not ReplicaState.READY:
         return f"a GPU of it is held for {fleet.ledger.incidents[incident].code}"
+    codes = [condition.code for condition in fleet.conditions_on(replica.subject)]
+    if codes and to is not ReplicaState.READY:
+        return ", ".join(codes)
     status = replica.status
     if status is not None and status.exit is not None:
         return f"exit: {status.exit.reason or status.exit.text or status.exit.code}"

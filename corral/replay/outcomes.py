@@ -6,15 +6,18 @@ ended; without one it tells of somebody else's deed, and then it counts only if 
 
 from collections.abc import Iterable, Iterator
 
+from msgspec.structs import replace
+
 from vocab.lines import ActionLine
 from vocab.messages import ActionItem, FenceItem
-from vocab.observations import ActionSeen, Check, NodeSeen
+from vocab.observations import ActionSeen, AnyObservation, Check, Exit, NodeSeen, ReplicaSeen
 from vocab.states import ActionKind, ActionState
 
 ACCEPTED = "accepted"  # a recording's word for an order that its node has begun
 AGENT = "agent"  # ``by`` of what an agent did by itself, within its bounds
 STARTED = frozenset({ActionState.ORDERED, ActionState.RUNNING})
 FENCES = {("fence", "done"): "placed", ("fence", "refused"): "refused", ("unfence", "done"): "expired"}
+ENDS = frozenset({ActionKind.DRAIN, ActionKind.STOP_REPLICA, ActionKind.RESTART_REPLICA})
 PASS, PROBLEM = "pass", "problem"
 
 
@@ -62,6 +65,15 @@ def of_check(check: Check, orders: Iterable[ActionLine]) -> Iterator[ActionItem]
         if order.of is ActionKind.VALIDATE and order.state in STARTED and order.subject.gpu == check.gpu:
             yield _item(order, check.node or "", check.at, ends[check.result], words)
             return
+
+
+def as_ordered(seen: AnyObservation, orders: Iterable[ActionLine]) -> AnyObservation:
+    """An end of a replica that an order asked for says so, as its agent would; other observations are as they are."""
+    if not isinstance(seen, ReplicaSeen) or (seen.exit is None and seen.phase != "stopped"):
+        return seen
+    exit_ = seen.exit or Exit()
+    asked = any(o.subject.replica == seen.replica and o.of in ENDS and o.state in STARTED for o in orders)
+    return replace(seen, exit=replace(exit_, reason="asked")) if asked and exit_.reason is None else seen
 
 
 def _item(order: ActionLine, node: str, at: float, state: ActionState, error: str | None) -> ActionItem:

@@ -161,7 +161,7 @@ class Play:
             self._answer(node, outcomes.of_resets(observation, orders))
         elif isinstance(observation, Check):
             self._answer(node, outcomes.of_check(observation, orders))
-        return self.cast.named(observation, node, orders)
+        return outcomes.as_ordered(self.cast.named(observation, node, orders), orders)
 
     def _answer(self, node: Watched, items: Iterable[ActionItem | FenceItem]) -> None:
         self._say_all(node, [Arrived(node=node.name, item=item) for item in items])

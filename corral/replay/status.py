@@ -1,18 +1,10 @@
 """The replicas of a recorded node, as its agent would list them. What is not known this time is as before."""
 
-import msgspec
+from msgspec.structs import replace
 
+from agent.probes.replica import ReplicaProbe
 from vocab.messages import ReplicaStatus
 from vocab.observations import Member, ReplicaSeen
-
-STILL_S = 5.0  # work without a step for that long: it no longer steps, as its agent would say
-
-
-class Pulse(msgspec.Struct):
-    """A replica's step counter, and when it last moved or had nothing to do."""
-
-    step: int | None = None
-    moved_at: float = 0.0
 
 
 class Statuses:
@@ -21,11 +13,17 @@ class Statuses:
     def __init__(self, node: str) -> None:
         self._node = node
         self._known: dict[str, ReplicaStatus] = {}
-        self._pulses: dict[str, Pulse] = {}
+        self._told: tuple[ReplicaStatus, ...] = ()
 
-    def all(self) -> tuple[ReplicaStatus, ...]:
-        """All of them, in the order in which they were first seen."""
-        return tuple(self._known.values())
+    def all(self, probe: ReplicaProbe) -> tuple[ReplicaStatus, ...]:
+        """All of them, as the judge regards them, in the order in which they were first seen."""
+        regarded = map(probe.regard, self._known.values())
+        self._told = tuple(replace(status, released=probe.released(status.replica)) for status in regarded)
+        return self._told
+
+    def are_news(self, probe: ReplicaProbe) -> bool:
+        """Whether the judge regards them in another way than when they were last told."""
+        return self._told != self.all(probe)
 
     def on(self, gpu: str | None) -> list[str]:
         """The replicas that run on a GPU."""
@@ -46,7 +44,7 @@ class Statuses:
             phase=phase,
             ready=ready,
             admitting=ready,
-            stepping=phase != "stopped" and self._steps(seen, running + waiting),
+            stepping=phase != "stopped",
             running=running,
             waiting=waiting,
             open_requests=running + waiting if seen.open_requests is None else seen.open_requests,
@@ -59,13 +57,6 @@ class Statuses:
         if seen.members:
             return seen.members
         return tuple(Member(node=self._node, gpu=gpu, rank=rank) for rank, gpu in enumerate(seen.gpus))
-
-    def _steps(self, seen: ReplicaSeen, work: int) -> bool:
-        pulse = self._pulses.setdefault(seen.replica, Pulse(moved_at=seen.at))
-        if work == 0 or (seen.step is not None and seen.step != pulse.step):
-            pulse.moved_at = seen.at
-        pulse.step = pulse.step if seen.step is None else seen.step
-        return seen.at - pulse.moved_at <= STILL_S
 
 
 def _latest(now: int | None, before: int | None) -> int:

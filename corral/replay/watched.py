@@ -16,7 +16,9 @@ from vocab.observations import (
     ClockStep,
     GpuSample,
     KernelRecord,
+    LogLine,
     NodeSeen,
+    ProcessSeen,
     ReplicaSeen,
     Restart,
 )
@@ -60,6 +62,12 @@ class Watched:
         yield from self._wake(now)
         for item in self.judge.tick(now):
             yield Arrived(node=self.name, item=item)
+        yield from self._regarded()
+
+    def _regarded(self) -> Iterator[Stimulus]:
+        """The list of replicas, if the judge now regards them in another way."""
+        if self.statuses.are_news(self.judge.replicas):
+            yield self.replicas(whole=False)
 
     def _wake(self, now: float) -> Iterator[Stimulus]:
         while self.pauses and self.pauses[0][1] <= now:
@@ -80,6 +88,8 @@ class Watched:
         if isinstance(observation, GpuSample):
             yield from self._judged(observation, observation.at)
             yield from self._sample(observation)
+            if observation.processes is not None:
+                yield from self._regarded()
             return
         if isinstance(observation, NodeSeen):
             self._see(observation)
@@ -91,6 +101,8 @@ class Watched:
         if isinstance(observation, ReplicaSeen):
             self.statuses.take(observation)
             yield self.replicas(whole=False)
+        elif isinstance(observation, ProcessSeen | LogLine | NodeSeen):
+            yield from self._regarded()
 
     def _judged(self, observation: AnyObservation, now: float) -> Iterator[Stimulus]:
         for item in self.judge.observe(observation, now):
@@ -148,4 +160,4 @@ class Watched:
 
     def replicas(self, *, whole: bool) -> Replicas:
         """The list of the node; ``whole``: no more of it are to be expected."""
-        return Replicas(node=self.name, statuses=self.statuses.all(), whole=whole)
+        return Replicas(node=self.name, statuses=self.statuses.all(self.judge.replicas), whole=whole)
