@@ -2,7 +2,7 @@
 
 import msgspec
 
-from vocab.events import Event, Flag
+from vocab.events import MAX_EVIDENCE, Event, Evidence, Flag
 
 SEPARATOR = "\x1f"  # of the parts of a key: subject, code, discriminator, injected
 WINDOW_S = 60.0
@@ -65,8 +65,16 @@ def merge(old: Event, new: Event) -> Event:
         fields=new.fields | old.fields | {name: new.fields[name] for name in GROWING & new.fields.keys()},
         cause=old.cause or new.cause,
         flags=_flags(old, new, count),
-        evidence=(*old.evidence, *new.evidence)[:MOST_EVIDENCE],
+        evidence=_evidence(old, new),
     )
+
+
+def _evidence(old: Event, new: Event) -> tuple[Evidence, ...]:
+    """The first few of each source: a second witness is worth a place however much the first has said."""
+    told = {evidence.source for evidence in old.evidence}
+    room = MOST_EVIDENCE - len(old.evidence)
+    more = [each for n, each in enumerate(new.evidence) if n < room or each.source not in told]
+    return (*old.evidence, *more)[:MAX_EVIDENCE] if more else old.evidence
 
 
 def _flags(old: Event, new: Event, count: int) -> tuple[Flag, ...]:

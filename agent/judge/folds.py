@@ -26,23 +26,24 @@ class Folds(msgspec.Struct, dict=True):
         """The shelf is made anew from what was stored."""
         self._shelf = Shelf(self.open)
 
-    def add(self, key: str, event: Event, now: float, *, at_once: bool) -> Event | None:
-        """Take one more evidence in; the event or revision to send now, if any."""
+    def add(self, key: str, event: Event, now: float, *, at_once: bool, seen: float | None = None) -> Event | None:
+        """Take one more evidence in, which is of the time ``seen``; the event or revision to send now, if any."""
+        seen = now if seen is None else seen
         fold = self.open.get(key)
-        if fold is None or _is_over(fold, event, now):
-            return self._begin(key, event, now)
+        if fold is None or _is_over(fold, event, seen):
+            return self._begin(key, event, now, seen)
         harsher = rank(event) > rank(fold.event)
         merged = merge(fold.event, event)
         self._change(key, fold, merged, is_news=judgement(merged) != judgement(fold.event))
-        fold.seen = now
+        fold.seen = max(fold.seen, seen)
         if not fold.dirty and not at_once:
             return None
         return fold.send(now) if harsher or at_once or now >= fold.due else None
 
-    def _begin(self, key: str, event: Event, now: float) -> Event:
+    def _begin(self, key: str, event: Event, now: float, seen: float) -> Event:
         event = event if event.count else msgspec.structs.replace(event, count=1)
         self.opened += 1
-        fold = self.open[key] = Fold(event, now, now, self.opened)
+        fold = self.open[key] = Fold(event, seen, now, self.opened)
         self._shelf.put(key, fold)
         return event
 
@@ -69,17 +70,28 @@ class Folds(msgspec.Struct, dict=True):
         """The open events of these codes, with their keys."""
         return ((key, self.open[key].event) for key in self._shelf.of_codes(codes))
 
-    def replaced(self, key: str, event: Event, now: float) -> Event | None:
+    def replaced(self, key: str, event: Event, now: float, seen: float | None = None) -> Event | None:
         """The last revision of a fold whose place a new event takes."""
         fold = self.open.get(key)
-        return fold.send(now) if fold is not None and fold.dirty and _is_over(fold, event, now) else None
+        over = fold is not None and _is_over(fold, event, now if seen is None else seen)
+        return fold.send(now) if fold is not None and fold.dirty and over else None
 
-    def change(self, keys: Iterable[str], change: Callable[[Event], Event]) -> None:
-        """Judge open events anew; the revision goes out when it is due."""
+    def latest(self, key: str) -> str | None:
+        """The key of the fold of like subject and code that grew last; None if none is open."""
+        return max(self._shelf.alike(key), key=lambda known: self.open[known].seen, default=None)
+
+    def change(self, keys: Iterable[str], change: Callable[[Event, float], Event]) -> None:
+        """Judge open events anew, by what they are and when they last grew; the revision goes out when it is due."""
         for key in keys:
             fold = self.open[key]
-            changed = change(fold.event)
+            changed = change(fold.event, fold.seen)
             self._change(key, fold, changed, is_news=changed != fold.event)
+
+    def escalate(self, key: str, event: Event, now: float) -> Event:
+        """A harsher judgement of an open event, to be sent at once."""
+        fold = self.open[key]
+        fold.event = event
+        return fold.send(now)
 
     def tick(self, now: float) -> list[Event]:
         """The revisions that are due; folds that are over are forgotten."""

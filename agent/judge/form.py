@@ -8,10 +8,11 @@ from agent.judge.fold import SEPARATOR
 from agent.probes.probe import Finding
 from agent.probes.scene import Scene
 from vocab.catalogue.codes import row
-from vocab.events import Event, Flag, Recovery, Scope, Severity, event_id, rfc3339
+from vocab.events import HISTORY, Event, Flag, Recovery, Scope, Severity, event_id, rfc3339
 
 _OF_FINDING = frozenset({"pid", "process", "device"})
-_ALWAYS_APART = ("replica", "source", "slot")  # one node has several of these, whatever the row says
+_OF_INSTANCE = ("gi", "ci")
+_ALWAYS_APART = ("replica", "source", "slot", *_OF_INSTANCE)  # one node or GPU has several of these
 
 
 def discriminator(finding: Finding) -> str:
@@ -22,6 +23,8 @@ def discriminator(finding: Finding) -> str:
 
 
 def _value(finding: Finding, name: str) -> Any:
+    if name in _OF_INSTANCE:
+        return getattr(finding.mig, name, None)
     return getattr(finding, name) if name in _OF_FINDING else finding.fields.get(name)
 
 
@@ -55,14 +58,17 @@ def form(finding: Finding, scene: Scene) -> Event:
     known = row(finding.code)
     stamp = None if finding.at is None else rfc3339(finding.at)
     lost = Flag.LOOKUP_FAILED in finding.flags
+    boot_id = scene.earlier if finding.history else scene.boot_id
     fields = dict(finding.fields)
+    if finding.history:
+        fields[HISTORY] = True
     if known.vendor is not None:
         fields.setdefault("vendor", known.vendor)
     return Event(
-        id=event_id(scene.boot_id, subject(finding, scene), finding.code, discriminator(finding), finding.first),
+        id=event_id(boot_id, subject(finding, scene), finding.code, _identity(finding), finding.first),
         at=stamp,
         node=scene.node,
-        boot_id=scene.boot_id,
+        boot_id=boot_id,
         gpu=finding.gpu,
         mig=finding.mig,
         pci=finding.pci or _address(finding.gpu, scene),
@@ -87,11 +93,27 @@ def form(finding: Finding, scene: Scene) -> Event:
     )
 
 
+def _identity(finding: Finding) -> str:
+    """What a program wrote is another event than what the kernel wrote in its place."""
+    return f"{discriminator(finding)},injected" if finding.injected else discriminator(finding)
+
+
 def _address(gpu: str | None, scene: Scene) -> str | None:
     if gpu is None:
         return None
     known = scene.gpus.get(gpu)
     return known.pci if known else next((pci for pci, uuid in scene.addresses.items() if uuid == gpu), None)
+
+
+def as_it_stands(event: Event) -> Event:
+    """The event as the catalogue judges its code where nothing explains it."""
+    known = row(event.code)
+    return msgspec.structs.replace(event, severity=known.severity, recovery=known.recovery)
+
+
+def noted(event: Event, why: str) -> Event:
+    """The event with a word on why it is judged as it is."""
+    return msgspec.structs.replace(event, fields=event.fields | {"why": why})
 
 
 def quiet(event: Event) -> Event:

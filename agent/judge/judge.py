@@ -10,31 +10,30 @@ An observation whose time is unknown has the ``at`` NaN; its events then have no
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from agent.judge.alone import OUTCOMES, WHY, Alone
 from agent.judge.blame import WITHIN_S, Blame
 from agent.judge.folds import Folds
-from agent.judge.form import agrees, fold_key, form, is_partial, quiet
-from agent.judge.links import BY_EFFECT, Memory, effects_of, reaches_peers
+from agent.judge.form import agrees, as_it_stands, fold_key, form, is_partial, noted, quiet
+from agent.judge.gauges import Gauges
+from agent.judge.links import BY_EFFECT, Memory, effects_of, place_of, reaches_peers
 from agent.judge.standing import Board
-from agent.probes.activity import ActivityProbe
-from agent.probes.ecc import EccProbe
 from agent.probes.kernel import KernelProbe
-from agent.probes.power import PowerProbe
-from agent.probes.presence import PresenceProbe
-from agent.probes.probe import Clear, Finding, GpuProbe, Probe, TimedProbe, Verdict
-from agent.probes.remap import RemapProbe
+from agent.probes.log import Log
+from agent.probes.probe import Clear, Finding, Probe, TimedProbe, Verdict
+from agent.probes.pushed import PushedProbe
 from agent.probes.replica import ReplicaProbe
+from agent.probes.sane import clean
 from agent.probes.scene import Scene
 from agent.probes.source import SourceProbe
 from agent.probes.tape import Tape
-from agent.probes.thermal import ThermalProbe
 from vocab.errors import InputError
 from vocab.events import Event, Flag
 from vocab.messages import ClearedItem, EventItem
-from vocab.observations import AnyObservation, NodeSeen
+from vocab.observations import AnyObservation, GpuSample, KernelRecord, NodeSeen
 
 Judged = EventItem | ClearedItem
 
@@ -44,16 +43,14 @@ class Mind(msgspec.Struct):
 
     scene: Scene
     tape: Tape = msgspec.field(default_factory=Tape)
+    log: Log = msgspec.field(default_factory=Log)
+    pushed: PushedProbe = msgspec.field(default_factory=PushedProbe)
     folds: Folds = msgspec.field(default_factory=Folds)
     board: Board = msgspec.field(default_factory=Board)
     memory: Memory = msgspec.field(default_factory=Memory)
+    alone: Alone = msgspec.field(default_factory=Alone)
     blame: Blame = msgspec.field(default_factory=Blame)
-    presence: PresenceProbe = msgspec.field(default_factory=PresenceProbe)
-    thermal: ThermalProbe = msgspec.field(default_factory=ThermalProbe)
-    power: PowerProbe = msgspec.field(default_factory=PowerProbe)
-    ecc: EccProbe = msgspec.field(default_factory=EccProbe)
-    remap: RemapProbe = msgspec.field(default_factory=RemapProbe)
-    activity: ActivityProbe = msgspec.field(default_factory=ActivityProbe)
+    gauges: Gauges = msgspec.field(default_factory=Gauges)
     replica: ReplicaProbe = msgspec.field(default_factory=ReplicaProbe)
     source: SourceProbe = msgspec.field(default_factory=SourceProbe)
 
@@ -67,12 +64,9 @@ class Judge:
 
     def _wire(self) -> None:
         mind = self._mind
-        self._kernel = KernelProbe(mind.tape)
-        self._gpu: tuple[GpuProbe, ...] = (
-            mind.presence, mind.thermal, mind.power, mind.ecc, mind.remap, mind.activity,
-        )  # fmt: skip
-        self._probes: tuple[Probe, ...] = (self._kernel, *self._gpu, mind.replica, mind.source)
-        self._timed: tuple[TimedProbe, ...] = (self._kernel, mind.presence, mind.power, mind.source, mind.replica)
+        self._kernel = KernelProbe(mind.tape, mind.log)
+        self._probes: tuple[Probe, ...] = (self._kernel, mind.pushed, mind.gauges, mind.replica, mind.source)
+        self._timed: tuple[TimedProbe, ...] = (self._kernel, mind.pushed, mind.gauges, mind.source, mind.replica)
 
     @classmethod
     def restore(cls, raw: bytes) -> "Judge":
@@ -109,10 +103,16 @@ class Judge:
     def observe(self, observation: AnyObservation, now: float) -> list[Judged]:
         """Take one observation in; what it changes, in causal order."""
         items: list[Judged] = []
-        if isinstance(observation, NodeSeen):
+        if isinstance(observation, GpuSample):
+            observation = clean(observation)
+        elif isinstance(observation, NodeSeen):
             items += self._see(observation)
         for probe in self._probes:
             items += self._take(probe.observe(observation, self.scene, now), now)
+        if isinstance(observation, KernelRecord) and (state := self._kernel.turned(observation)):
+            items += self._take(self._mind.source.observe(state, self.scene, now), now)
+        if self._mind.alone.see(observation, now):
+            self._excuse()
         return items
 
     def tick(self, now: float) -> list[Judged]:
@@ -120,39 +120,40 @@ class Judge:
         items: list[Judged] = []
         for probe in self._timed:
             items += self._take(probe.tick(self.scene, now), now)
+        items += self._stand_alone(self._mind.alone.ripe(now), now)
         return items + [EventItem(event) for event in self._mind.folds.tick(now)]
 
     def close(self, now: float) -> list[Judged]:
         """The end of the input: what still waits for a next record, and the last counts."""
         items = self._take(self._kernel.flush(self.scene, now), now)
+        items += self._take(self._mind.pushed.flush(now), now)
+        items += self._stand_alone(self._mind.alone.ripe(math.inf), now)
         return items + [EventItem(event) for event in self._mind.folds.close(now)]
 
     def next_deadline(self) -> float | None:
         """When ``tick`` has something to do, or None."""
         times = [probe.next_deadline() for probe in self._timed]
-        times.append(self._mind.folds.next_deadline())
+        times += [self._mind.folds.next_deadline(), self._mind.alone.next_deadline()]
         return min((time for time in times if time is not None), default=None)
 
     def _see(self, seen: NodeSeen) -> list[Judged]:
         """An inventory: another boot or a reset ends what it ends, before anything is judged anew."""
         mind, scene = self._mind, self._mind.scene
         if scene.see(seen):
-            ended = mind.board.reboot(seen.at, scene.node, scene.boot_id)
+            ended = mind.board.reboot(seen.at, scene.node, scene.boot_id, scene.gpus)
             self._kernel.rewind()
-            for gpu in [*scene.gpus, *mind.presence.known]:
-                self._forget(gpu)
+            mind.pushed.rewind()
+            for gpu in {*scene.gpus, *mind.gauges.known()}:
+                mind.gauges.forget(gpu)
             scene.absent.clear()
             mind.replica.rebooted()
             return [ClearedItem(cleared) for cleared in ended]
-        items: list[Judged] = []
+        back = mind.board.reboot(seen.at, scene.node, scene.boot_id, scene.gpus)
+        items: list[Judged] = [ClearedItem(cleared) for cleared in back]
         for gpu in seen.reset:
-            self._forget(gpu)
+            mind.gauges.forget(gpu)
             items += [ClearedItem(c) for c in mind.board.reset(gpu, seen.at, scene.node, scene.boot_id)]
         return items
-
-    def _forget(self, gpu: str) -> None:
-        for probe in self._gpu:
-            probe.forget(gpu)
 
     def _take(self, verdicts: Sequence[Verdict], now: float) -> list[Judged]:
         items: list[Judged] = []
@@ -167,24 +168,31 @@ class Judge:
     def _find(self, finding: Finding, now: float) -> list[Judged]:
         if finding.at is not None and math.isnan(finding.at):
             finding = msgspec.structs.replace(finding, at=None)
-        mind, scene = self._mind, self.scene
-        key, flags = self._key(finding, now)
+        mind, scene, seen = self._mind, self.scene, now - finding.age_s
+        finding = mind.pushed.heard(finding, now)
+        key, flags = self._key(finding, seen)
         if flags:
             finding = msgspec.structs.replace(finding, flags=(*finding.flags, *flags))
-        event = self._explained(form(finding, scene), now)
-        last = mind.folds.replaced(key, event, now)
-        sent = mind.folds.add(key, event, now, at_once=mind.board.opens(event) or finding.joins)
+        event = self._explained(form(finding, scene), seen)
+        if finding.joins and key not in mind.folds.open:  # the event that it is about is over
+            event = msgspec.structs.replace(event, cause=mind.memory.told(event))
+        at_once = mind.board.opens(event) or finding.joins
+        last = mind.folds.replaced(key, event, now, seen)
+        sent = mind.folds.add(key, event, now, at_once=at_once, seen=seen)
         current = mind.folds.open[key].event
-        mind.memory.remember(current, now)
-        self._relink(current, now)
-        if mind.blame.note(current, now):
-            keys = [key for key, _ in mind.folds.of_codes(WITHIN_S)]
-            mind.folds.change(keys, lambda effect: mind.blame.explain(effect, now))
+        if current.code in OUTCOMES and current.cause is None and not current.injected:
+            self._excuse(mind.alone.take(key, current, now, seen))
+        mind.memory.remember(current, seen)
+        self._relink(current)
+        if mind.blame.note(current, seen):
+            mind.folds.change([key for key, _ in mind.folds.of_codes(WITHIN_S)], mind.blame.explain)
         return [EventItem(item) for item in (last, sent) if item is not None]
 
     def _key(self, finding: Finding, now: float) -> tuple[str, tuple[Flag, ...]]:
         """Where the finding folds. A line of a burst that says less goes with the line before it; so does a storm."""
         key, folds = fold_key(finding, self.scene), self._mind.folds
+        if finding.joins and (known := folds.latest(key)):
+            return known, ()
         if key in folds.open:
             return key, ()
         if is_partial(finding):
@@ -194,25 +202,47 @@ class Judge:
         crowd = folds.crowded(key)
         return (key, ()) if crowd is None else (crowd, (Flag.STORM,))
 
-    def _explained(self, event: Event, now: float) -> Event:
-        cause, is_quiet = self._mind.memory.explains(event, now)
+    def _explained(self, event: Event, seen: float) -> Event:
+        cause, is_quiet = self._mind.memory.explains(event, seen)
         if cause is None:
             for link in BY_EFFECT.get(event.code, ()):
                 if link.standing and link.causes and not event.injected:
                     cause = cause or self._mind.board.cause(event.gpu, link.causes)
+        is_quiet = is_quiet or (event.code in OUTCOMES and not event.injected)  # until it is known to stand alone
         event = quiet(event) if is_quiet else event
         event = msgspec.structs.replace(event, cause=cause) if cause else event
-        return self._mind.blame.explain(event, now)
+        return self._mind.blame.explain(event, seen)
 
-    def _relink(self, cause: Event, now: float) -> None:
+    def _relink(self, cause: Event) -> None:
         """Events of the last seconds that were judged before this one, which explains them."""
         effects = effects_of(cause.code)
         if not effects or cause.injected:
             return
-        folds, everywhere = self._mind.folds, reaches_peers(cause.code)
+        folds, everywhere, place = self._mind.folds, reaches_peers(cause.code), place_of(cause)
         waiting = [
             key
             for key, event in folds.of_codes(effects)
-            if event.cause is None and (everywhere or event.gpu == cause.gpu)
+            if event.cause is None and (everywhere or place_of(event) == place)
         ]
-        folds.change(waiting, lambda event: self._explained(event, now))
+        folds.change(waiting, self._explained)
+
+    def _excuse(self, keys: Iterable[str] | None = None) -> None:
+        """Outcomes that do not stand alone: those of these keys, or those whose process is seen to have ended."""
+        folds, alone = self._mind.folds, self._mind.alone
+        known = list(folds.of_codes(OUTCOMES)) if keys is None else [(k, folds.open[k].event) for k in keys]
+        if keys is None:
+            known = [(key, event) for key, event in known if alone.ended(event, folds.open[key].seen)]
+        mine = [key for key, event in known if event.cause is None and not event.injected]
+        for key in mine:
+            alone.due.pop(key, None)
+        folds.change(mine, lambda event, _: quiet(noted(event, WHY)))
+
+    def _stand_alone(self, keys: Iterable[str], now: float) -> list[Judged]:
+        """Outcomes that nothing has explained."""
+        folds = self._mind.folds
+        found = [(key, folds.open[key].event) for key in keys if key in folds.open]
+        return [
+            EventItem(folds.escalate(key, as_it_stands(event), now))
+            for key, event in found
+            if event.cause is None and "caused_by_xid" not in event.fields
+        ]

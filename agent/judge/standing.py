@@ -4,13 +4,13 @@ The catalogue says what clears a code: the return of its signal, a reset of the 
 or a person (then only the controller forgets it). The wider always clears the narrower.
 """
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 import msgspec
 
 from agent.probes.probe import Clear
 from vocab.catalogue.codes import row
-from vocab.events import Cleared, Event, Severity, rfc3339
+from vocab.events import HISTORY, Cleared, Event, Severity, rfc3339
 from vocab.states import ClearsOn
 
 ENDED_BY: dict[str, frozenset[ClearsOn]] = {
@@ -40,6 +40,8 @@ class Board(msgspec.Struct):
         """Note what the event opens; True if it was not open before."""
         if event.injected or event.severity is Severity.INFO or not row(event.code).condition:
             return False
+        if event.fields.get(HISTORY):
+            return False
         name = name_of(event)
         key = _key(event.code, event.gpu, event.device, name)
         new = key not in self.open
@@ -56,9 +58,11 @@ class Board(msgspec.Struct):
         keys = [key for key, standing in self.open.items() if standing.gpu == gpu]
         return self._end(keys, "reset", at, node, boot_id)
 
-    def reboot(self, at: float, node: str, boot_id: str | None) -> list[Cleared]:
-        """End what the node's reboot ends."""
-        return self._end(list(self.open), "reboot", at, node, boot_id)
+    def reboot(self, at: float, node: str, boot_id: str | None, here: Container[str]) -> list[Cleared]:
+        """End what a reboot ends of what stood before this boot. A GPU that it has not brought back is as before."""
+        earlier = [key for key, one in self.open.items() if one.boot_id not in {None, boot_id}]
+        keys = [key for key in earlier if (gpu := self.open[key].gpu) is None or gpu in here]
+        return self._end(keys, "reboot", at, node, boot_id)
 
     def cause(self, gpu: str | None, codes: Iterable[str]) -> str | None:
         """The event of a condition of these codes that stands on the GPU."""
@@ -75,8 +79,8 @@ class Board(msgspec.Struct):
 
 
 def name_of(event: Event) -> str | None:
-    """What tells conditions of one code on one node apart: a replica, a source, a slot without a GPU."""
-    found = event.fields.get("replica") or event.fields.get("source")
+    """What tells conditions of one code on one node apart: a replica, a source, a service."""
+    found = event.fields.get("replica") or event.fields.get("source") or event.fields.get("service")
     return str(found) if found else None
 
 

@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from agent.kernel.bus import device, machine_check, peer_memory
+from agent.kernel.host import adapter, fabric, killed
 from agent.kernel.parsed import Kind
 from agent.kernel.payloads import fields_of
 from agent.kernel.switch import sxid
@@ -56,7 +57,7 @@ def classify(text: str) -> Parts | None:
     """The parts of a kernel text (as arguments of ``Parsed``; not to be changed), None if it is nothing of ours."""
     if text.startswith(MARK):
         return driver(text[len(MARK) :])
-    for reader in (sxid, device, machine_check, peer_memory):
+    for reader in (sxid, device, machine_check, peer_memory, killed, adapter, fabric):
         if parts := reader(text):
             return parts
     return {"kind": Kind.CONTINUATION, "text": text} if text.startswith(_ORPHANS) else None

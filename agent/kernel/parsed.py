@@ -24,6 +24,9 @@ class Kind(StrEnum):
     BANDWIDTH = "pcie_bandwidth"
     PEERMEM = "peermem"
     MCE = "mce"
+    OOM = "oom_kill"
+    NIC = "nic"  # a network adapter's driver
+    FABRIC = "fabric_manager"
     CONTINUATION = "continuation"  # a line of a print whose head is not there
 
 

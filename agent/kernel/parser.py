@@ -78,6 +78,11 @@ MARKS = (
     "GSP task ",
     "Reported by libos ",
     "RISC-V ",
+    "illed process ",
+    "oom-kill:",
+    "mlx5_core ",
+    "mlx4_core ",
+    "abric",  # the fabric manager, however it is spelled
 )
 
 

@@ -29,11 +29,15 @@ _SYSLOG = re.compile(r"([^\W\d]\S{0,11} {1,2}\d{1,2} \d\d:\d\d:\d\d(?:\.\d{1,9})
 _FULL = re.compile(r"([^\W\d]\S{0,11} \d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,9})? \S{1,8}) ")
 _UNIX = re.compile(r"(\d{9,11}\.\d{1,9}) ")
 _HOST_KERNEL = re.compile(r"(\S{1,80}) kernel(?:: ?| - - - )")
+_HOST_FABRIC = re.compile(r"(\S{1,80}) (?=(?:nv-|nvidia-)?fabric[ -]?manager(?:\[\d{1,10}\])?: )", re.IGNORECASE)
 
 FACILITIES = ("kern", "user", "mail", "daemon", "auth", "syslog", "lpr", "news", "uucp", "cron", "authpriv", "ftp")
 
 # A poster may have cut host and tag off: then the kernel's text follows the stamp at once.
-_TEXTS = ("NVRM:", "nvidia-nvswitch", "nvidia-peermem", "nv_mem ", "pcieport ", "nvidia ", "mlx5_core ", "mce: ", "[")
+_TEXTS = (
+    "NVRM:", "nvidia-nvswitch", "nvidia-peermem", "nv_mem ", "pcieport ", "nvidia ", "mlx5_core ", "mlx4_core ",
+    "mce: ", "[", "oom-kill:", "Out of memory", "Memory cgroup out of memory", "fabric manager", "nv-fabricmanager",
+)  # fmt: skip
 
 
 @lru_cache(maxsize=8)  # several ask for the same line in turn
@@ -80,6 +84,8 @@ def _after_iso(iso: str, rest: str) -> tuple[Prefix, str] | None:
     """After an ISO stamp: host and tag of the kernel, its text at once (dmesg), or some other program's."""
     if host := _HOST_KERNEL.match(rest):
         return _without_uptime(Prefix(kind="syslog_iso", iso=iso, host=host[1]), rest[host.end() :])
+    if service := _HOST_FABRIC.match(rest):
+        return Prefix(kind="syslog_iso", iso=iso, host=service[1]), rest[service.end() :]
     return (Prefix(kind="dmesg_decode_iso", iso=iso), rest) if rest.startswith(_TEXTS) else None
 
 
@@ -128,6 +134,8 @@ def _after_stamp(prefix: Prefix, rest: str) -> tuple[Prefix, str] | None:
     """After a syslog stamp: host and tag of the kernel, none at all, or some other program's."""
     if host := _HOST_KERNEL.match(rest):
         return _without_uptime(msgspec.structs.replace(prefix, host=host[1]), rest[host.end() :])
+    if service := _HOST_FABRIC.match(rest):
+        return msgspec.structs.replace(prefix, host=service[1]), rest[service.end() :]
     cut = Prefix(kind="syslog_short_cut", text=prefix.text)
     if rest.startswith("kernel: "):
         return _without_uptime(cut, rest[8:])

@@ -1,62 +1,85 @@
-"""Xids and SXids: the driver's own words in the kernel log. The richest source, and the first to know.
+"""The kernel log: the driver's own words, and those of the machine around it. The richest source, the first to know.
 
-Each record counts once (see Tape). A record is judged when it is read; only lines that continue one are
-awaited, until the next record or 100 ms. The GPU comes from the last inventory, for one that has fallen
-off the bus can no longer be asked; an address that nobody knows opens nothing on any GPU. What a program
-wrote (facility not 0, or the driver's injection mark) is shown as injected.
+Each record counts once (see tape and copies). A record is judged when it is read; only lines that continue one are
+awaited, until the next record or 100 ms. The GPU comes from the last inventory, for one that has fallen off the bus
+can no longer be asked; an address that nobody knows opens nothing on any GPU. What a program wrote (facility not 0,
+or the driver's injection mark) is shown as injected.
 """
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import msgspec
 
-from agent.kernel.parsed import Kind, Parsed
+from agent.kernel.parsed import Kind, Parsed, Prefix
 from agent.kernel.parser import Parser
-from agent.probes.probe import Finding, Verdict
+from agent.kernel.prefix import split
+from agent.probes.bursts import Bursts
+from agent.probes.log import Log
+from agent.probes.machine import RULES
+from agent.probes.origin import finding, numbered, stamp_of, when
+from agent.probes.probe import Clear, Finding, Verdict
+from agent.probes.repeats import Repeats
+from agent.probes.ruling import Ruling
 from agent.probes.scene import Scene
-from agent.probes.tape import Copies, Gap, Tape
-from agent.probes.xid import Ruling, rule_sxid, rule_xid
-from vocab.events import Evidence, Flag, Source, rfc3339
-from vocab.observations import AnyObservation, KernelRecord
+from agent.probes.tape import Gap, Tape
+from agent.probes.xid import rule_sxid, rule_xid, with_repeats
+from vocab.events import Evidence, Source, rfc3339
+from vocab.observations import AnyObservation, KernelRecord, SourceState
 
 AWAIT_S = 0.1  # the driver prints the lines of one message within a millisecond
 LOST = "kernel_records_lost"
-SWITCH_WINDOW_S = 2.0  # headline, severity and data of an SXid come within milliseconds
 MOST_WAITING = 64
-MOST_TEXT = 2000  # characters of a line that are kept; the longest real one is under 1000
-KERNEL_FACILITIES = frozenset({None, 0})
+MAIN = "kmsg"  # the source whose numbers are the kernel's own, and whose place is handed back to it
+ENDED = "EOF"  # the reader has lost its log, until it reads again
+ANEW = frozenset({"CURSOR_GONE", ENDED})  # it will begin at the start of the boot
 
 
 class KernelProbe:
-    """Reads kernel records through the parser. All that must survive it is on the tape."""
+    """Reads kernel records through the parser. All that must survive it is on the tape and in the log."""
 
-    def __init__(self, tape: Tape) -> None:
+    def __init__(self, tape: Tape, log: Log | None = None) -> None:
         self._tape = tape
-        self._copies = Copies()
+        self._log = log or Log()
+        self._bursts = Bursts()
         self._parser = Parser()
         self._waiting: list[KernelRecord] = []
         self._due: float | None = None
-        self._switch: dict[str, tuple[float, Finding]] = {}
 
     def observe(self, observation: AnyObservation, scene: Scene, now: float) -> Sequence[Verdict]:
         """Take one record, or an error of reading one."""
         if not isinstance(observation, KernelRecord):
             return ()
         if observation.error is not None:
-            self._tape.broken = self._tape.broken or observation.error == "EPIPE"
-            return ()
-        new, gap = self._tape.take(observation)
+            return self._failed(observation)
+        new, gap = self._tape_of(observation.source).take(_seq(observation))
         verdicts: list[Verdict] = [_lost(observation, gap)] if gap else []
         if new and observation.line:
             self._waiting = [*self._waiting[-MOST_WAITING:], observation]
+            verdicts += self._measure(observation, scene)
             verdicts += self._judge(self._parser.feed(observation.line), scene, now)
         if self._parser.holding:
             self._due = now + AWAIT_S
         else:
             self._settle()
         return verdicts
+
+    def _failed(self, record: KernelRecord) -> Sequence[Verdict]:
+        tape = self._tape_of(record.source)
+        tape.broken = tape.broken or record.error == "EPIPE"
+        if record.error in ANEW:
+            self._log.copies.reopen(record.source)
+        return ()
+
+    def turned(self, record: KernelRecord) -> SourceState | None:
+        """Whether the log has ended for its reader, or can be read again after that."""
+        ended = record.error == ENDED
+        down = self._log.down
+        if ended == (record.source in down) or (record.error is not None and not ended):
+            return None
+        (down.add if ended else down.discard)(record.source)
+        state = "down" if ended else "up"
+        return SourceState(at=record.at, node=record.node, source="kernel", state=state, error=record.error)
 
     def tick(self, scene: Scene, now: float) -> Sequence[Verdict]:
         """Stop waiting for lines that continue the last record."""
@@ -75,31 +98,50 @@ class KernelProbe:
     def rewind(self) -> None:
         """Another boot: numbers and stamps begin anew."""
         self._tape.rewind()
-        self._copies = Copies()
+        self._log.rewind()
+
+    def _tape_of(self, source: str) -> Tape:
+        return self._tape if source == MAIN else self._log.tapes.setdefault(source, Tape())
 
     def _settle(self) -> None:
         self._waiting, self._due = [], None
         self._tape.settle()
 
-    def _judge(self, parsed: Iterable[Parsed], scene: Scene, now: float) -> Iterable[Finding]:
+    def _measure(self, record: KernelRecord, scene: Scene) -> Iterable[Finding]:
+        """How far the kernel's stamps are from the wall clock: only a record that is read live tells."""
+        if record.backlog:
+            return ()
+        found = self._log.skew.live(record.at, _raw_stamp_s(record), scene, record.source)
+        return (found,) if found else ()
+
+    def _judge(self, parsed: Iterable[Parsed], scene: Scene, now: float) -> Iterable[Verdict]:
         for record in parsed:
             if record.kind is Kind.GPU_AT and record.pci and record.uuid:
                 scene.learn(record.pci, record.uuid)
-            ruling = self._rule(record, scene)
+            ruling = _rule(record, scene)
             if ruling is None:
                 continue
             origin = self._origin(record)
-            stamp_s = _stamp_s(origin, record)
-            text = f"{record.pci} {ruling.code} {record.payload or record.text}"
-            ordinal = self._copies.ordinal(origin.source, origin.at if stamp_s is None else stamp_s, text)
+            text = f"{record.pci} {ruling.code} {record.pid} {record.payload or record.text or record.fields}"
+            kept = numbered(origin, record) is not None
+            ordinal = self._log.copies.ordinal(origin.source, stamp_of(origin, record), text, numbered=kept)
             if ordinal is not None:
-                yield self._counted(_finding(record, ruling, origin, scene, ordinal), record, now)
+                yield from self._found(record, ruling, origin, ordinal, scene, now)
 
-    @staticmethod
-    def _rule(record: Parsed, scene: Scene) -> Ruling | None:
-        if record.kind in {Kind.XID, Kind.FALLEN}:
-            return rule_xid(record, scene.driver)
-        return rule_sxid(record) if record.kind is Kind.SXID else None
+    def _found(
+        self, record: Parsed, ruling: Ruling, origin: KernelRecord, ordinal: int, scene: Scene, now: float
+    ) -> Iterable[Verdict]:
+        found = finding(record, ruling, origin, scene, when(origin, record, scene, self._log.skew), ordinal)
+        seen = now - found.age_s
+        repeats = Repeats() if found.injected else self._log.repeats
+        judged = with_repeats(ruling, repeats, found.gpu or found.pci or "", found.pid, seen)
+        if judged is not ruling:
+            found = msgspec.structs.replace(
+                found, severity=judged.severity, recovery=judged.recovery, fields=judged.fields
+            )
+        yield self._bursts.join(ruling, found, seen)
+        if ruling.clears is not None and not found.injected and not found.history:
+            yield Clear(code=ruling.clears, at=found.at, gpu=found.gpu, device=found.device)
 
     def _origin(self, record: Parsed) -> KernelRecord:
         """The observation that the record's first line came in."""
@@ -107,96 +149,38 @@ class KernelProbe:
         held = (waiting for waiting in self._waiting if first and first in (waiting.line or ""))
         return next(held, self._waiting[-1])
 
-    def _counted(self, finding: Finding, record: Parsed, now: float) -> Finding:
-        """Further lines of one fault count nothing: the words after an Xid 79, and an SXid's data."""
-        if record.kind is Kind.FALLEN:
-            return msgspec.structs.replace(finding, count=0)
-        if record.kind is not Kind.SXID:
-            return finding
-        key = f"{finding.pci}/{finding.code}"
-        before = self._switch.get(key)
-        if record.form in {"text", "bare"}:
-            self._switch = {k: kept for k, kept in self._switch.items() if now - kept[0] <= SWITCH_WINDOW_S}
-            self._switch[key] = (now, finding)
-            return finding
-        if before is None or now - before[0] > SWITCH_WINDOW_S:
-            return msgspec.structs.replace(finding, flags=(*finding.flags, Flag.PARTIAL))
-        head = before[1]
-        return msgspec.structs.replace(
-            finding,
-            count=0,
-            device=head.device,
-            severity=head.severity,
-            recovery=head.recovery,
-            fields=finding.fields | head.fields,
-        )
+
+def _rule(record: Parsed, scene: Scene) -> Ruling | None:
+    if record.kind in {Kind.XID, Kind.FALLEN, Kind.RATE_LIMIT}:
+        return rule_xid(record, scene.driver)
+    if record.kind is Kind.SXID:
+        return rule_sxid(record)
+    rule = RULES.get(record.kind)
+    return rule(record) if rule else None
 
 
-def _stamp_s(origin: KernelRecord, record: Parsed) -> float | None:
-    return origin.kernel_s if origin.kernel_s is not None else record.prefix.uptime_s
+def _seq(record: KernelRecord) -> int | None:
+    """The record's number; a raw line of /dev/kmsg shows it itself."""
+    if record.seq is not None or record.source != MAIN:
+        return record.seq
+    raw = _raw(record)
+    return raw.seq if raw else None
 
 
-def _finding(record: Parsed, ruling: Ruling, origin: KernelRecord, scene: Scene, ordinal: int) -> Finding:
-    kernel_s = _stamp_s(origin, record)
-    at, flags = _when(origin, kernel_s, scene)
-    switch = record.kind is Kind.SXID
-    gpu, found_by = (None, ()) if switch else _whose(record, scene)
-    line = "\n".join(record.lines)[:MOST_TEXT] or (origin.line or "")[:MOST_TEXT]
-    stamp = None if math.isnan(at) else rfc3339(at)
-    text = record.payload or record.text or ""
-    return Finding(
-        code=ruling.code,
-        at=at,
-        gpu=gpu,
-        pci=record.pci,
-        mig=record.mig,
-        device=ruling.device,
-        severity=ruling.severity,
-        recovery=ruling.recovery,
-        pid=record.pid,
-        process=record.name,
-        injected=_injected(record, origin),
-        source=Source.KERNEL,
-        seq=origin.seq,
-        kernel_s=kernel_s,
-        first=_first(origin, kernel_s, stamp, text, ordinal),
-        flags=(*flags, *found_by, *ruling.flags),
-        fields=ruling.fields,
-        text=text[:MOST_TEXT],
-        evidence=(Evidence(source=origin.source, at=stamp, line=line),),
-    )
+def _raw_stamp_s(record: KernelRecord) -> float | None:
+    """The kernel's stamp, where the reader or a raw line says it."""
+    if record.kernel_s is not None:
+        return record.kernel_s
+    raw = _raw(record)
+    return raw.uptime_s if raw else None
 
 
-def _first(origin: KernelRecord, kernel_s: float | None, stamp: str | None, text: str, ordinal: int) -> tuple[Any, ...]:
-    """The evidence that names the event: the sequence number, else the kernel's or the wall's stamp and the text."""
-    if origin.seq is not None and origin.source == "kmsg":
-        return (origin.seq,)
-    return (stamp if kernel_s is None else f"{kernel_s:.3f}", text, ordinal)
-
-
-def _when(origin: KernelRecord, kernel_s: float | None, scene: Scene) -> tuple[float, tuple[Flag, ...]]:
-    """The time of reading for live records; for those of a backlog the kernel's own, as far as it is known."""
-    if not origin.backlog:
-        return origin.at, ()
-    if kernel_s is None or scene.boot_at is None:
-        return origin.at, (Flag.BACKLOG,)
-    return min(scene.boot_at + kernel_s, origin.at), (Flag.BACKLOG, Flag.TIME_ESTIMATED)
-
-
-def _whose(record: Parsed, scene: Scene) -> tuple[str | None, tuple[Flag, ...]]:
-    """The GPU at the record's address, and how sure that is."""
-    place = scene.place(record.pci)
-    if place.gpu is not None:
-        return place.gpu, (Flag.CACHED_UUID,) if place.cached else ()
-    if len(scene.absent) == 1:  # nobody else can be meant: all others pass their presence check
-        return next(iter(scene.absent)), (Flag.INFERRED,)
-    return None, (Flag.LOOKUP_FAILED,)
-
-
-def _injected(record: Parsed, origin: KernelRecord) -> bool:
-    facility = record.prefix.facility
-    written = origin.facility not in KERNEL_FACILITIES or facility not in {None, "kern"}
-    return written or bool(record.fields.get("injected"))
+def _raw(record: KernelRecord) -> Prefix | None:
+    """What stands before the text of a raw line of /dev/kmsg."""
+    if record.line is None or not record.line[:1].isdigit():
+        return None
+    found = split(record.line)
+    return found[0] if found and found[0].kind == "kmsg_raw" else None
 
 
 def _lost(record: KernelRecord, gap: Gap) -> Finding:

@@ -41,8 +41,10 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     fields: dict[str, Any] = {}
     text: str = ""
     evidence: tuple[Evidence, ...] = ()
-    joins: bool = False  # it belongs to the latest fold of its kind
     count: int = 1  # 0: more evidence of a finding that was counted already
+    age_s: float = 0.0  # how long ago it was, for what is read from a backlog
+    history: bool = False  # it is of an earlier boot
+    joins: bool = False  # another witness: it belongs to whatever event of this code is open on its subject
 
 
 class Clear(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ from agent.kernel.prefix import split
 from corral.scan.files import Entry, blocks, journal
 from corral.scan.judged import SOURCES, Judged
 from corral.scan.sieve import Sieve
-from corral.scan.stamps import Stamps, zone
+from agent.kernel.stamps import Stamps, zone
 from corral.scan.table import HEADER, line
 from vocab.errors import InputError
 from vocab.events import Event, Severity

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from corral.scan import scan
-from corral.scan.stamps import zone
+from agent.kernel.stamps import zone
 from vocab.errors import InputError
 
 SAMPLES = json.loads((Path(__file__).resolve().parents[1] / "data" / "kernel_lines.json").read_text())

@@ -50,9 +50,21 @@ def observations():
 steps = st.lists(st.tuples(observations(), st.sampled_from([0.0, 0.05, 1.0, 10.0, 61.0, 400.0])), max_size=40)
 
 
+def onward(moves):
+    """The same, but for that a boot which is over never comes again."""
+    boot, turn = "b1", 0
+    for seen, wait in moves:
+        if not isinstance(seen, NodeSeen):
+            yield seen, wait
+            continue
+        turn += seen.boot_id != boot
+        boot = seen.boot_id
+        yield msgspec.structs.replace(seen, boot_id=f"{boot}-{turn}"), wait
+
+
 def play(judge, moves, start=0.0):
     now, items = start, []
-    for observation, wait in moves:
+    for observation, wait in onward(moves):
         now += wait
         while (due := judge.next_deadline()) is not None and due <= now:
             items += judge.tick(due)
@@ -89,7 +101,7 @@ def test_a_restored_judge_says_the_same_as_one_that_was_never_stopped(before, af
     whole, first = Judge(NODE), Judge(NODE)
     _, now = play(whole, before)
     play(first, before)
-    if first._mind.tape.judged != first._mind.tape.read:
+    if first._kernel._parser.holding:
         return  # a record that still waits for its next line is read again by its source
     restored = Judge.restore(first.snapshot())
     later = now + 1.0  # two records of one stamp and text are told apart only within one run

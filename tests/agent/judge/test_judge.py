@@ -19,7 +19,7 @@ from tests.agent.made import (
 )  # fmt: skip
 from vocab.errors import InputError
 from vocab.events import Flag, Recovery, Severity
-from vocab.observations import Exit
+from vocab.observations import Exit, ProcessSeen
 
 APP = "pid={pid}, name=app, Uncontained: LTC TAG (0xA, 0xB). RST: Yes, D-RST: No"
 
@@ -122,12 +122,40 @@ def test_channels_torn_down_after_a_fault_are_information_with_a_cause():
     assert (torn.severity, torn.recovery, torn.cause) == (Severity.INFO, Recovery.NONE, root.id)
 
 
-def test_a_lone_45_asks_a_person_to_look_and_no_count_makes_it_worse():
+def test_a_lone_45_is_information_until_some_seconds_have_shown_that_it_stands_alone():
+    bench = Bench()
+    (first,) = events(bench.see(xid(1.0, 45, "pid=11, name=b, Ch 00000001")))
+    assert (first.severity, first.recovery) == (Severity.INFO, Recovery.NONE)
+    (alone,) = events(bench.at(30.0))
+    assert (alone.id, alone.rev) == (first.id, 2)
+    assert (alone.severity, alone.recovery) == (Severity.WARNING, Recovery.INVESTIGATE)
+
+
+def test_bursts_of_45_are_information_whatever_their_count():
     bench, sent = Bench(), []
-    for n in range(200):
-        sent += bench.see(xid(n * 7.0, 45, "pid=11, name=b, Ch 00000001"))
-    assert {e.severity for e in events(sent)} == {Severity.WARNING}
-    assert {e.recovery for e in events(sent)} == {Recovery.INVESTIGATE}
+    for restart in range(20):
+        for channel in range(8):
+            pid = 100 + restart
+            sent += bench.see(xid(restart * 540.0 + channel / 10, 45, f"pid={pid}, name=b, Ch {channel:08x}"))
+    sent += bench.at(20_000.0)
+    found = events(sent)
+    assert {e.severity for e in found} == {Severity.INFO}
+    assert [e.count for e in {e.id: e for e in found}.values()] == [8] * 20
+    assert found[-1].fields["why"] == "channel teardown after process exit"
+
+
+@pytest.mark.parametrize(
+    "ended",
+    [
+        ProcessSeen(at=2.0, node=NODE, pid=11, state="gone"),
+        replica(2.0, exit=Exit(code=1), pids=(11,)),
+        replica(2.0, phase="stopped"),
+    ],
+)
+def test_a_single_45_beside_a_process_that_ends_does_not_stand_alone(ended):
+    bench = Bench()
+    sent = bench.see(xid(1.0, 45, "pid=11, name=b, Ch 00000001"), ended) + bench.at(100.0)
+    assert {e.severity for e in events(sent) if e.code == "xid:45"} == {Severity.INFO}
 
 
 def test_a_45_that_is_read_before_its_cause_is_judged_anew():

@@ -1,5 +1,6 @@
 import math
 
+import msgspec
 import pytest
 
 from agent.probes.kernel import KernelProbe
@@ -92,7 +93,17 @@ def test_xid_154_says_what_the_driver_asks_for():
 
 def test_a_gpu_that_fell_off_without_a_number_is_79_and_adds_nothing_to_one_that_has_one():
     (found,) = Reader().read(record(1.0, f"NVRM: GPU {pci(1)}.0: GPU has fallen off the bus."))
-    assert (found.code, found.gpu, found.flags, found.count) == ("xid:79", uuid(1), (Flag.INFERRED,), 0)
+    assert (found.code, found.gpu, found.flags, found.count) == ("xid:79", uuid(1), (Flag.INFERRED,), 1)
+
+
+def _words(at, index, **changes):
+    return record(at, f"NVRM: GPU {pci(index)}.0: GPU has fallen off the bus.", **changes)
+
+
+@pytest.mark.parametrize("order", [(fallen, _words), (_words, fallen)])
+def test_an_xid_79_and_the_words_around_it_are_counted_once_in_either_order(order):
+    found = Reader().read(*(make(1.0, 1, kernel_s=10_001.0) for make in order))
+    assert [f.count for f in found] == [1, 0]
 
 
 def test_the_lines_of_an_sxid_are_one_finding_and_its_scope_is_no_gpu():
@@ -122,9 +133,10 @@ def test_a_record_counts_once_however_often_it_is_read():
 
 def test_copies_of_a_record_in_other_logs_are_the_same_evidence():
     reader = Reader()
-    lines = [fallen(1.0, 0, kernel_s=10.0004), fallen(1.0, 0, kernel_s=10.0001, source="journal")]
+    lines = [fallen(1.0, 0, kernel_s=10_001.0004), fallen(1.0, 0, kernel_s=10_001.0001, source="journal")]
     assert len(reader.read(*lines)) == 1
-    assert len(reader.read(fallen(1.0, 0, kernel_s=10.0004), fallen(1.0, 0, kernel_s=10.0, source="dmesg"))) == 1
+    lines = [fallen(1.0, 0, kernel_s=10_001.1004), fallen(1.0, 0, kernel_s=10_001.1, source="dmesg")]
+    assert len(reader.read(*lines)) == 1
 
 
 def test_a_jump_in_the_numbers_is_a_loss_with_its_bounds():
@@ -171,8 +183,41 @@ def test_backlog_keeps_its_own_time():
 
 
 def test_a_live_record_has_the_time_of_reading_whatever_the_kernels_clock_says():
-    (found,) = Reader().read(fallen(50_000.0, kernel_s=12.0))
+    skew, found = Reader().read(fallen(50_000.0, kernel_s=12.0))
     assert (found.at, found.kernel_s) == (50_000.0, 12.0)
+    assert (skew.code, skew.fields) == ("kernel_clock_skew", {"skew_s": 59_988.0})
+
+
+def test_a_skew_is_said_once_and_corrects_what_is_read_from_a_backlog():
+    reader = Reader()
+    reader.read(record(50_000.0, "x", kernel_s=50_000.0), record(50_001.0, "x", kernel_s=50_001.0))
+    assert reader.probe._log.skew.behind_s == 10_000.0
+    (found,) = reader.read(fallen(50_002.0, kernel_s=40_000.0, backlog=True))
+    assert found.at == 40_000.0
+
+
+def test_a_line_whose_own_stamp_is_before_the_boot_is_history():
+    reader = Reader(at=1_000_000.0, boot_at=900_000.0)
+    old = xid(1_000_000.0, 31, "pid=1, name=a, Ch 00000001, intr 00000000.", kernel_s=None, backlog=True)
+    old = msgspec.structs.replace(old, line=f"1970-01-05T00:00:00Z h kernel: {old.line}", source="syslog")
+    (found,) = reader.read(old)
+    assert (found.history, found.at, found.flags) == (True, 345_600.0, (Flag.BACKLOG,))
+
+
+def test_a_reader_that_begins_anew_tells_nothing_twice():
+    reader = Reader()
+    lines = [fallen(n, n % 3, kernel_s=10_000.0 + n // 4, source="dmesg") for n in range(1, 13)]
+    first = reader.read(*lines[:8])
+    assert len(first) == 8
+    gone = record(20.0, "", error="CURSOR_GONE", source="dmesg", kernel_s=None)
+    assert len(reader.read(gone, *(msgspec.structs.replace(line, at=21.0, backlog=True) for line in lines))) == 4
+
+
+def test_a_log_that_ends_is_a_source_that_is_down_until_it_is_read_again():
+    probe = Reader().probe
+    ended, again = record(1.0, "", error="EOF"), record(2.0, "x")
+    turns = [probe.turned(observation) for observation in (ended, ended, again, again)]
+    assert [turn and turn.state for turn in turns] == ["down", None, "up", None]
 
 
 def test_a_line_without_a_time_has_none():

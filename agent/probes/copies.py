@@ -1,0 +1,105 @@
+"""Which records were told already: by another reader of the same log, or by the same one that reads it again.
+
+Copies that other readers bring (journal, dmesg, syslog) are known by the kernel's own stamp, to a millisecond, and
+the text. A reader that begins anew (the agent was restarted, its cursor has gone) is known by how far it had come;
+one whose stamps go back is reading again what it has told. Only how far each has come is stored.
+"""
+
+import msgspec
+
+MOST_SEEN = 4096  # records of interest; a storm of one second is a few thousand
+MOST_AT_ONE_STAMP = 256  # texts of one stamp; syslog counts in whole seconds
+SAME_S = 0.001
+BACK_S = 1.0  # processors print out of order by microseconds; more than that is a reader that began anew
+
+
+class Stamp(msgspec.Struct, frozen=True):
+    """When a record was written, in seconds of one clock: ``kernel`` (since boot) or ``wall``; None: nobody knows."""
+
+    clock: str
+    at_s: float | None
+
+
+class Mark(msgspec.Struct):
+    """How far a reader has come: the last stamp, and which texts it has told of that stamp."""
+
+    at_s: float
+    texts: dict[str, int] = {}
+
+
+class Copies(msgspec.Struct, dict=True):
+    """``marks``: by source and clock."""
+
+    marks: dict[str, Mark] = {}
+
+    def __post_init__(self) -> None:
+        """A judge that is restored has readers that begin anew, somewhere at or before where they were."""
+        self._seen: dict[str, dict[str, int]] = {}
+        self._turns: dict[str, int] = {}
+        self._until: dict[str, Mark] = {}
+        self.reopen()
+
+    def reopen(self, source: str | None = None) -> None:
+        """This source (or all of them) may tell again what it has told."""
+        for name, mark in self.marks.items():
+            if source is None or name.partition(" ")[0] == source:
+                self._until[name] = Mark(mark.at_s, dict(mark.texts))
+                self._turns[name] = self._turns.get(name, 0) + 1
+
+    def clear(self) -> None:
+        """Another boot: stamps begin anew."""
+        self.marks = {}
+        self._seen, self._turns, self._until = {}, {}, {}
+
+    def ordinal(self, source: str, stamp: Stamp, text: str, *, numbered: bool = False) -> int | None:
+        """How many records of this stamp and text came before; None if this one was told already.
+
+        ``numbered``: the record has a number of its own, so its reader never tells it twice.
+        """
+        name = f"{source} {stamp.clock}"
+        again = stamp.at_s is not None and not numbered and self._told(name, stamp.at_s, text)
+        if not again:
+            self._advance(name, stamp.at_s, text)
+        reader = f"{name} {self._turns.get(name, 0)}"
+        key = self._key(stamp, text)
+        counts = self._seen.pop(key, {})
+        told = max((count for other, count in counts.items() if other != reader), default=0)
+        before = counts.get(reader, 0)
+        counts[reader] = before + 1
+        self._seen[key] = counts
+        if len(self._seen) > MOST_SEEN:
+            del self._seen[next(iter(self._seen))]
+        return None if again or before < told else before
+
+    def _told(self, name: str, at_s: float, text: str) -> bool:
+        """Whether a reader that began anew is still where it has been before."""
+        until = self._until.get(name)
+        if until is None:
+            return False
+        if at_s > until.at_s + SAME_S:
+            del self._until[name]
+            return False
+        if at_s < until.at_s - SAME_S:
+            return True
+        left = until.texts.get(text, 0)
+        until.texts[text] = left - 1
+        return left > 0
+
+    def _advance(self, name: str, at_s: float | None, text: str) -> None:
+        if at_s is None:
+            return
+        mark = self.marks.get(name)
+        if mark is not None and at_s < mark.at_s - BACK_S:
+            self._turns[name] = self._turns.get(name, 0) + 1
+        if mark is None or abs(at_s - mark.at_s) > SAME_S:
+            mark = self.marks[name] = Mark(at_s)
+        if len(mark.texts) < MOST_AT_ONE_STAMP or text in mark.texts:
+            mark.texts[text] = mark.texts.get(text, 0) + 1
+
+    def _key(self, stamp: Stamp, text: str) -> str:
+        """Stamps of copies differ by less than 1 ms, which may fall on two sides of a rounding."""
+        if stamp.at_s is None:
+            return f"{stamp.clock}\x1f{text}"
+        at_ms = round(stamp.at_s * 1000)
+        near = (f"{stamp.clock} {at_ms + off}\x1f{text}" for off in (0, -1, 1))
+        return next((key for key in near if key in self._seen), f"{stamp.clock} {at_ms}\x1f{text}")

@@ -1,0 +1,102 @@
+"""What records of the rest of the machine mean: PCIe errors, machine checks, killed processes, GPUs that do not start.
+
+One PCIe error is several lines: the port's report, the device's own, its status and bits; it counts once.
+"""
+
+from typing import Any
+
+from agent.kernel.parsed import Kind, Parsed
+from agent.probes.ruling import About, Part, Ruling
+from vocab.events import Recovery, Severity
+from vocab.pci import pci_address
+
+_AER: dict[str, tuple[Severity, Recovery]] = {
+    "corrected": (Severity.INFO, Recovery.NONE),  # the link repeated itself; its rate is for the counters to judge
+    "nonfatal": (Severity.WARNING, Recovery.INVESTIGATE),  # a transaction was lost, the link is whole
+    "fatal": (Severity.ERROR, Recovery.INVESTIGATE),  # the link is reset; if the GPU is gone, its Xid says so
+}
+_GIVEN_UP = {"cannot_recover", "recovery_failed"}
+# NV_STATUS of a start that failed, where it says what would help (open driver, nvstatuscodes)
+_STARTS: dict[str, Recovery] = {"0x62": Recovery.RESET_GPU}
+_STARTS_OF = {"0x0f": "GPU is lost", "0x62": "reset required", "0x65": "timeout", "0x72": "memory error"}
+
+
+def rule_aer(record: Parsed) -> Ruling | None:
+    """PCIe error reporting: a report or an error of its own; status and bits are not judged."""
+    fields = record.fields
+    event, source = fields.get("event"), fields.get("source")
+    common: dict[str, Any] = {"code": "aer", "about": About.DEVICE, "burst": "aer"}
+    if event == "received":
+        severity, recovery = _AER[fields["severity"]]
+        place = pci_address(source) if source else record.pci
+        shown = {"severity": fields["severity"], "reporter": record.reporter, "at": place or record.pci}
+        return Ruling(pci=place, severity=severity, recovery=recovery, fields=shown, **common)
+    if event == "bus_error":
+        severity, recovery = _AER[fields["severity"]]
+        shown = {"severity": fields["severity"], "layer": fields["layer"], "reporter": record.reporter}
+        return Ruling(severity=severity, recovery=recovery, fields=shown | {"at": record.pci}, part=Part.ECHO, **common)
+    if event in _GIVEN_UP:
+        shown = {"outcome": event, "reporter": record.reporter, "at": record.pci}
+        return Ruling(
+            code="aer", about=About.DEVICE, severity=Severity.ERROR, recovery=Recovery.INVESTIGATE, fields=shown
+        )
+    return None
+
+
+def rule_mce(record: Parsed) -> Ruling | None:
+    """A machine check with its bank; lines that only add to one are not judged."""
+    if "bank" not in record.fields:
+        return None
+    uncorrected = bool(record.fields.get("uncorrected"))
+    return Ruling(
+        code="mce",
+        about=About.HOST,
+        severity=Severity.ERROR if uncorrected else Severity.WARNING,
+        fields=dict(record.fields),
+    )
+
+
+def rule_init(record: Parsed) -> Ruling:
+    """A GPU that the driver could not start. The second line of one failure only names its minor number."""
+    fields = dict(record.fields)
+    status = fields.get("status")
+    if meaning := _STARTS_OF.get(str(status)):
+        fields["meaning"] = meaning
+    return Ruling(
+        code="gpu_init_failed",
+        recovery=_STARTS.get(str(status)),
+        fields=fields,
+        part=Part.WHOLE if status else Part.PIECE,
+        burst="init",
+    )
+
+
+def rule_oom(record: Parsed) -> Ruling:
+    """A process that the kernel killed for memory: told in two lines, the second with the sizes."""
+    return Ruling(
+        code="oom_kill",
+        about=About.HOST,
+        fields=dict(record.fields),
+        part=Part.PIECE if "constraint" in record.fields else Part.CLOSING,
+        burst=f"pid {record.pid}",
+    )
+
+
+def rule_nic(record: Parsed) -> Ruling:
+    """A network adapter whose firmware refuses a command."""
+    return Ruling(code="nic_command_failed", about=About.HOST, fields=dict(record.fields))
+
+
+def rule_fabric(record: Parsed) -> Ruling:
+    """What the fabric manager says is wrong."""
+    return Ruling(code="fabric_unhealthy", about=About.HOST, fields=dict(record.fields))
+
+
+RULES = {
+    Kind.AER: rule_aer,
+    Kind.MCE: rule_mce,
+    Kind.INIT_FAILED: rule_init,
+    Kind.OOM: rule_oom,
+    Kind.NIC: rule_nic,
+    Kind.FABRIC: rule_fabric,
+}
