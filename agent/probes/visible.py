@@ -76,14 +76,13 @@ class VisibleProbe(msgspec.Struct):
             return ()
         self.said[name] = wish.text
         self.turn += 1
-        warning = wish.severity is Severity.WARNING
         found = node_finding(
             CODE,
             at,
             wish.text,
             scope=Scope.REPLICA,
             severity=wish.severity,
-            recovery=Recovery.INVESTIGATE if warning else None,
+            recovery=Recovery.INVESTIGATE,  # it was configured so: a restart would see the same
             first=(name, self.turn),
             fields={"replica": name, "visible": visible, "instances": list(wish.instances)},
         )

@@ -270,6 +270,12 @@ class Fleet:
             return Health.FAILED
         return Health.DEGRADED if found else Health.HEALTHY
 
+    def is_blocked(self, gpu: str) -> bool:
+        """Whether a condition of it or of its node keeps new work off, without a hold."""
+        node = self.gpus[gpu].node if gpu in self.gpus else None
+        found = self.conditions_on(Subject(gpu=gpu)) + (self.conditions_on(Subject(node=node)) if node else [])
+        return any(self.row(condition.code).blocks for condition in found)
+
     def has_left(self, gpu: str) -> bool:
         """Whether it was taken away on purpose (replaced, or given to a virtual machine) and is not back."""
         return gpu in self.ledger.left and gpu in self.gpus and not self.gpus[gpu].listed

@@ -18,7 +18,7 @@ from controller.core.policy import LADDER, NEXT_RUNG, Leave, demand, has_fresh_e
 from controller.core.retire import for_incident, would_drain
 from controller.core.settings import EVIDENCE_S, PROVEN_S, REBOOT_TTL_S, RESET_TTL_S
 from vocab.lines import ActionLine, AnyLine, Budget, IncidentLine, NoteLine, Subject
-from vocab.states import ActionKind, ActionState
+from vocab.states import ActionKind, ActionState, Health
 
 NEEDS_PERSON = "needs_person"
 TTL_S = {
@@ -156,10 +156,18 @@ def _decide(
         replicas = sum(subject.replica is not None for subject in disrupted(fleet, others))
         also = f"{_many(len(others), 'other GPU')} and {_many(replicas, 'replica')}"
         return Decision(ActionState.WAITING, f"a person must approve it: it also takes {also}")
+    if any(_is_used_by_others(fleet, uuid) for uuid in (incident.subject.gpu or "", *others)):
+        return Decision(ActionState.WAITING, "memory is used there that no process of ours owns: a person must look")
     broken = budget.repairs(fleet)
     if broken is not None:
         return Decision(ActionState.WAITING, "another repair is under way", budget=broken)
     return Decision(ActionState.ORDERED, f"{incident.code}: the GPU is held and empty")
+
+
+def _is_used_by_others(fleet: Fleet, gpu: str) -> bool:
+    """Whether a GPU that can be read holds memory that nobody owns up to: somebody's work may be in it."""
+    found = any(condition.code == "unknown_consumer" for condition in fleet.conditions_on(Subject(gpu=gpu)))
+    return found and fleet.health(gpu) is not Health.LOST
 
 
 def _many(count: int, noun: str) -> str:

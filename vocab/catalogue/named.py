@@ -101,6 +101,8 @@ _HOST: tuple[_Row, ...] = (
     ("kernel_clock_skew", "kernel stamps and wall clock differ", S.WARNING, R.NONE, P.NODE, C.REBOOT, "kernel stamps"),
     ("service_flapping", "a service restarts again and again", S.WARNING, R.INVESTIGATE, P.NODE, C.SIGNAL, "systemd"),
     ("nic_down", "a network port is down", S.ERROR, R.INVESTIGATE, P.NODE, C.SIGNAL, "port state"),
+    ("nic_command_failed", "a network adapter refuses commands", S.WARNING, R.INVESTIGATE, P.NODE, None,
+     "kernel lines of the adapter's driver"),
     ("nic_flap", "a network port goes up and down", S.WARNING, R.INVESTIGATE, P.NODE, C.SIGNAL, "link_downed counter"),
     ("node_unknown", "no report for three periods", S.WARNING, R.NONE, P.NODE, C.SIGNAL, "heartbeats"),
     ("node_lost", "two observers cannot reach the node", S.ERROR, R.INVESTIGATE, P.NODE, C.SIGNAL,
@@ -125,7 +127,9 @@ _REPLICA: tuple[_Row, ...] = (
 # fmt: on
 
 _FIELDS: dict[str, tuple[str, ...]] = {
-    "aer": ("source",),
+    "aer": ("at",),
+    "fabric_unhealthy": ("message", "partition"),
+    "nic_command_failed": ("message",),
     "mce": ("cpu", "bank"),
     "nvlink_down": ("link",),
     "nvlink_errors": ("link",),
@@ -141,6 +145,8 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     "driver_hang": ("stuck_child", "suspect"),
     "oom_kill": ("pid",),
 }
+# nothing new would start there, or somebody's work would be in its way; what runs goes on
+_BLOCKS = frozenset({"unknown_consumer", "driver_library_mismatch", "driver_not_loaded", "driver_hang"})
 _CERTAIN = frozenset({"gpu_lost", "gpu_requires_reset"})  # the driver itself says so of this one GPU
 
 _DIFFERS: dict[str, str] = {
@@ -158,6 +164,7 @@ NAMED: dict[str, CodeRow] = {
         recovery=recovery,
         scope=scope,
         certain=code in _CERTAIN,
+        blocks=code in _BLOCKS,
         condition=clears_on is not None,
         clears_on=clears_on or ClearsOn.SIGNAL,
         outlives=outlives(code, clears_on),

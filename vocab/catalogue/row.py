@@ -14,6 +14,7 @@ class CodeRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ``vendor``: the vendor's own bucket where it has one; ``differs``: why ours is another.
     ``outlives``: whether a reset, a reboot, a power cycle ends the fault; ``remains``: what stays behind of it.
     ``discriminator``: the event fields that tell two events of this code on one GPU apart.
+    ``blocks``: while it stands nothing new is placed there, though nothing is held for it.
     ``source``: where the facts come from.
     """
 
@@ -24,6 +25,7 @@ class CodeRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     scope: Scope = Scope.GPU
     certain: bool = False
     condition: bool = True
+    blocks: bool = False
     clears_on: ClearsOn = ClearsOn.RESET
     outlives: Outlives = Outlives.NOTHING
     remains: str | None = None
