@@ -82,12 +82,14 @@ class KernelProbe:
         return SourceState(at=record.at, node=record.node, source="kernel", state=state, error=record.error)
 
     def tick(self, scene: Scene, now: float) -> Sequence[Verdict]:
-        """Stop waiting for lines that continue the last record."""
-        return self.flush(scene, now) if self._due is not None and now >= self._due else ()
+        """Stop waiting for lines that continue the last record; end what the log no longer complains of."""
+        ended = self.flush(scene, now) if self._due is not None and now >= self._due else ()
+        return (*ended, *self._log.quiet.over(now))
 
     def next_deadline(self) -> float | None:
-        """When the wait for further lines is over."""
-        return self._due
+        """When the wait for further lines, or for silence, is over."""
+        times = (self._due, self._log.quiet.next_deadline())
+        return min((time for time in times if time is not None), default=None)
 
     def flush(self, scene: Scene, now: float) -> Sequence[Verdict]:
         """Judge what still waits for further lines."""
@@ -139,6 +141,7 @@ class KernelProbe:
             found = msgspec.structs.replace(
                 found, severity=judged.severity, recovery=judged.recovery, fields=judged.fields
             )
+        self._log.quiet.heard(found, now)
         yield self._bursts.join(ruling, found, seen)
         if ruling.clears is not None and not found.injected and not found.history:
             yield Clear(code=ruling.clears, at=found.at, gpu=found.gpu, device=found.device)

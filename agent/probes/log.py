@@ -3,6 +3,7 @@
 import msgspec
 
 from agent.probes.copies import Copies
+from agent.probes.quiet import Quiet
 from agent.probes.repeats import Repeats
 from agent.probes.skew import Skew
 from agent.probes.tape import Tape
@@ -14,6 +15,7 @@ class Log(msgspec.Struct):
     copies: Copies = msgspec.field(default_factory=Copies)
     repeats: Repeats = msgspec.field(default_factory=Repeats)
     skew: Skew = msgspec.field(default_factory=Skew)
+    quiet: Quiet = msgspec.field(default_factory=Quiet)
     tapes: dict[str, Tape] = {}
     down: set[str] = set()
 

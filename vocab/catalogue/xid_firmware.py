@@ -15,7 +15,7 @@ LISTED: tuple[Row, ...] = (
     (120, "GSP firmware crashed", S.CRITICAL, R.RESET_GPU, P.GPU, C.RESET, "RESET_GPU"),
     (143, "GPU initialisation failed", S.CRITICAL, R.RESET_GPU, P.GPU, C.RESET, "RESET_GPU"),
     (151, "confidential-computing key rotation failed", S.ERROR, R.REBOOT_NODE, P.NODE, C.REBOOT, "RESTART_VM"),
-    (154, "the driver's recovery action changed", S.ERROR, R.INVESTIGATE, P.GPU, C.RESET, "XID_154"),
+    (154, "the driver's recovery action changed", S.ERROR, R.INVESTIGATE, P.GPU, C.SIGNAL, "XID_154"),
     (158, "fatal internal timeout", S.CRITICAL, R.RESET_GPU, P.GPU, C.RESET, "RESET_GPU"),
 )
 UNUSED: tuple[Row, ...] = (
