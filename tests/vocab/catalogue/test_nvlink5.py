@@ -24,9 +24,9 @@ def test_fatal_with_ignore_is_an_error():
     assert (verdict.severity, verdict.recovery) == (Severity.ERROR, Recovery.NONE)
 
 
-def test_lost_packets_restart_the_program():
+def test_lost_packets_wait_for_what_the_driver_says_in_a_154():
     verdict = decode(145, unit="RLW_SRC_TRACK", fatal=False, intrinfo=0x040868E2, error_status=8)
-    assert (verdict.severity, verdict.recovery) == (Severity.WARNING, Recovery.RESTART_APP)
+    assert (verdict.severity, verdict.recovery) == (Severity.WARNING, Recovery.NONE)
 
 
 @pytest.mark.parametrize(
