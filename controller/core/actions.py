@@ -69,7 +69,7 @@ def follow(fleet: Fleet, now: float) -> Iterator[ActionLine]:
         moved = _FOLLOW[action.of](fleet, action, replica) if replica is not None and action.of in _FOLLOW else None
         if action.of in WIDE and _has_new_boot(fleet, action):
             moved = ActionState.DONE, "the node has a new boot id"
-        if moved is None and now >= end_of(ledger, action):
+        if (moved is None or moved[0] is action.state) and now >= end_of(ledger, action):
             moved = ActionState.TIMED_OUT, f"no end after {action.ttl_s:g} s"
         if moved is not None and moved[0] is not action.state:
             yield move(action, moved[0], moved[1], now)

@@ -6,14 +6,14 @@ Whoever adds a rule that rests on time adds its moment here; a rule is not asked
 from controller.core.agenda import Agenda
 from controller.core.kinds import REPAIRS, STARTED
 from controller.core.ledger import FLEET, Ledger
-from controller.core.settings import DRAIN_GRACE_S, EVIDENCE_S, PROBATION_S, PROVEN_S, Settings
+from controller.core.settings import EVIDENCE_S, PROBATION_S, PROVEN_S, STOP_GRACE_S, Settings
 from vocab.lines import ActionLine, HoldLine, Subject
 from vocab.states import ActionKind, ActionState
 
 
 def end_of(ledger: Ledger, action: ActionLine) -> float:
     """When an order is over if nothing is heard: counted from its first order, over every restart."""
-    grace = DRAIN_GRACE_S if action.of is ActionKind.DRAIN else 0.0
+    grace = STOP_GRACE_S if action.of is ActionKind.STOP_REPLICA else 0.0
     return ledger.ordered_at.get(action.id, action.at) + (action.ttl_s or 0.0) + grace
 
 

@@ -17,7 +17,6 @@ from controller.core.names import action_id
 from controller.core.policy import Leave, Verdict, may_act, rule_of
 from controller.core.replicas import Life, Replica, incident_of, is_leaving, reachable
 from controller.core.roster import GAVE_UP
-from controller.core.settings import STOP_GRACE_S
 from controller.core.stimuli import Deployment
 from vocab.lines import ActionLine, Budget, IncidentLine, StateLine, Subject
 from vocab.states import ActionKind, ActionState, ReplicaState
@@ -245,6 +244,6 @@ def _stop(fleet: Fleet, replica: Replica, errand: Errand, state: ActionState, wh
         state=state,
         incident=errand.incident,
         rule=errand.rule,
-        ttl_s=times_of(fleet, replica).kill_s + STOP_GRACE_S,
+        ttl_s=times_of(fleet, replica).kill_s,
         why=why,
     )
