@@ -24,6 +24,8 @@ class World:
     and nothing of the report that was being taken in was acknowledged.
     """
 
+    make_core = Core
+
     def __init__(
         self, nodes: Sequence[Node], deployments: Sequence[Deployment] = (), settings: Settings | None = None
     ) -> None:
@@ -35,7 +37,7 @@ class World:
         self.stored_facts: dict[str, NodeFacts] = {}
         self.down = False
         self.crash_at: int | None = None
-        self.core = Core(self.settings)
+        self.core = self.make_core(self.settings)
         self._declare()
 
     def _declare(self) -> None:
@@ -59,7 +61,7 @@ class World:
     def restart(self, keep: int | None = None) -> None:
         """A new controller over the first ``keep`` stored lines (all of them)."""
         self.lines = self.lines[:keep]
-        self.core = Core(self.settings)
+        self.core = self.make_core(self.settings)
         for line in self.lines:
             self.core.fold(line)
         for facts in self.stored_facts.values():
