@@ -59,14 +59,19 @@ class Cast:
         self._wanted[deployment] = replicas
 
     def complete(self) -> Iterator[Watched]:
-        """The nodes whose list of replicas is whole, once each: as many replicas as declared were seen somewhere."""
-        if self._untold and all(len(self._seen[name]) >= wanted for name, wanted in self._wanted.items()):
+        """The nodes whose list of replicas is whole, once each: as many replicas as declared were seen somewhere.
+
+        Where replicas are seen and no deployment was declared, none is awaited.
+        """
+        if not self._untold or not (self._wanted or self._seen):
+            return
+        if all(len(self._seen[name]) >= wanted for name, wanted in self._wanted.items()):
             untold, self._untold = self._untold, {}
             yield from (self.nodes[name] for name in untold)
 
-    def recall(self) -> None:
-        """A new controller must hear all lists again."""
-        self._untold = dict.fromkeys(self.nodes)
+    def told(self) -> list[Watched]:
+        """The nodes whose list was called whole."""
+        return [node for node in self.nodes.values() if node.name not in self._untold]
 
     # -- replicas that bear two names -------------------------------------------------------------------
 

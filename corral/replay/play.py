@@ -301,10 +301,10 @@ class Play:
                 self._tell(Recalled(facts=node.facts(node.seen)))
         for deployment in self._deployments.values():
             self._tell(Declared(deployment=deployment))
-        self.cast.recall()
         for node in nodes:
             self._say_all(node, node.greeting())
-        self._call_whole()
+        for node in self.cast.told():
+            self._say_all(node, [node.replicas(whole=True)])
 
     def _uplink(self, uplink: Uplink) -> None:
         node = self._node_of(uplink)
