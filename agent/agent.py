@@ -5,8 +5,10 @@ At the end: sources and link stop, the last state goes to disk, replicas live on
 """
 
 import asyncio
+import contextlib
 import logging
 import ssl
+from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from uuid import uuid4
@@ -45,8 +47,10 @@ class Agent:
         _make(config.state_dir)
         _make(config.run_dir)
         node, program, steady = config.node, release(), Steady(clock)
-        self.spool = Spool(config.state_dir / "spool", config.spool_limit_bytes)
-        self.hardware = hardware(config, clock)
+        with _written("state_dir", config.state_dir):
+            self.spool = Spool(config.state_dir / "spool", config.spool_limit_bytes)
+        with _written("run_dir", config.run_dir):
+            self.hardware = hardware(config, clock)
         boot_id = self.hardware.boot_id
         judge, fences, answered = unpack(self.spool.state, node, boot_id)
         self._after_seq = judge.position if judge.scene.boot_id == boot_id else None
@@ -146,10 +150,25 @@ def _make(folder: Path) -> None:
         raise ConfigError(f"{folder}: cannot be made: {error.strerror}; create it for the agent's user") from error
 
 
+@contextlib.contextmanager
+def _written(key: str, folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise ConfigError(
+            f"{key}: {folder} cannot be used: {error.strerror}; it needs free space and the agent's user as owner"
+        ) from error
+
+
 def _client_tls(config: AgentConfig) -> ssl.SSLContext | None:
     if not config.controller.startswith("https://"):
         return None
-    return ssl.create_default_context(cafile=config.tls_ca)
+    try:
+        return ssl.create_default_context(cafile=config.tls_ca)
+    except OSError as error:  # ssl.SSLError is one
+        raise ConfigError(
+            f"tls_ca: {config.tls_ca} cannot be used: {error}; give a file of PEM certificates"
+        ) from error
 
 
 def _server_tls(config: AgentConfig) -> ssl.SSLContext | None:

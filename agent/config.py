@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -47,11 +48,18 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 def read(path: Path) -> AgentConfig:
     """The configuration at ``path``. Raises ConfigError naming file, key and rule."""
     config = load(path, AgentConfig)
-    if not config.node or "/" in config.node or len(config.node) > 253:
-        raise ConfigError(f"{path}: node: {config.node!r} is not a name of 1 to 253 characters without a slash")
-    if not config.controller.startswith(("http://", "https://")):
-        raise ConfigError(f"{path}: controller: {config.controller!r} must begin with http:// or https://")
+    if not config.node or "/" in config.node or len(config.node) > 253 or not config.node.isprintable():
+        raise ConfigError(
+            f"{path}: node: {config.node!r} is not a printable name of 1 to 253 characters without a slash"
+        )
+    if not config.controller.startswith(("http://", "https://")) or not urlsplit(config.controller).hostname:
+        raise ConfigError(
+            f"{path}: controller: {config.controller!r} must be like http://HOST:7400 or https://HOST:7400"
+        )
     if (config.tls_cert is None) != (config.tls_key is None):
         raise ConfigError(f"{path}: tls_cert and tls_key: set both or none")
-    split_address(config.listen)
+    try:
+        split_address(config.listen)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from error
     return config

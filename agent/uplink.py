@@ -142,7 +142,7 @@ class Uplink:
         if self._node.facts() is None and not self._spool.depth and self._spool.last == 0:
             return "stored"  # nothing is known of this node yet, and nothing happened
         if self._spool.dirty:
-            await self._spool.flush()
+            await self._sync()
         batch = self._batch()
         try:
             answer = await self._client.call("POST", "/api/v1/agent/batch", object, batch)
@@ -159,6 +159,14 @@ class Uplink:
             return "unreachable"
         self._stored(batch, ack)
         return "stored"
+
+    async def _sync(self) -> None:
+        """Put what will be sent on disk first. A disk that fails is said and counted, and does not stop the sending."""
+        try:
+            await self._spool.flush()
+        except OSError as error:
+            self._tally.failed("spool")
+            log.error("spool: cannot sync", extra={"error": str(error)})
 
     def _batch(self) -> Batch:
         now = self._clock.now()

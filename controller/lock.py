@@ -1,5 +1,6 @@
 """One controller a database: a lock on a file beside it, which the kernel drops however the process ends."""
 
+import contextlib
 import fcntl
 import os
 from collections.abc import Iterator
@@ -26,8 +27,9 @@ def only_controller(state_dir: Path) -> Iterator[None]:
                 f"state_dir: {state_dir} is in use by another controller (pid {pid or 'unknown'}); "
                 "stop it or choose another state_dir"
             ) from error
-        os.ftruncate(handle, 0)
-        os.pwrite(handle, str(os.getpid()).encode(), 0)
+        with contextlib.suppress(OSError):  # on a full disk the lock holds all the same; only its number is missing
+            os.ftruncate(handle, 0)
+            os.pwrite(handle, str(os.getpid()).encode(), 0)
         yield
     finally:
         os.close(handle)

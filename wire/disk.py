@@ -13,13 +13,23 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
+def write_all(handle: int, data: bytes) -> None:
+    """Write every byte: a disk that is nearly full takes a part and says so only at the next call. Raises OSError."""
+    left = memoryview(data)
+    while left:
+        left = left[os.write(handle, left) :]
+
+
 def write_durably(path: Path, data: bytes, *, mode: int = 0o640) -> None:
     """Replace ``path`` with ``data``: after a crash it holds the old bytes or the new, never a mix."""
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
     try:
-        os.write(handle, data)
+        write_all(handle, data)
         os.fsync(handle)
+    except OSError:
+        beside.unlink()  # a full disk needs the room
+        raise
     finally:
         os.close(handle)
     beside.replace(path)

@@ -59,8 +59,13 @@ class House:
             await self.close()
 
     def _take(self) -> None:
-        self.plan.state.mkdir(parents=True, exist_ok=True)
-        self._lock = (self.plan.state / "house.lock").open("wb")
+        try:
+            self.plan.state.mkdir(parents=True, exist_ok=True)
+            self._lock = (self.plan.state / "house.lock").open("wb")
+        except OSError as error:
+            raise ConfigError(
+                f"--state: {self.plan.state} cannot be used: {error.strerror}; choose a folder that you may write to"
+            ) from error
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:

@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
+import functools
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -15,6 +17,7 @@ import pytest
 
 from agent.agent import Agent
 from agent.config import AgentConfig
+from agent.spool import Spool
 from tests.fakes.controller import Controller
 from vocab.clock import SystemClock
 from vocab.errors import InputError, Refused
@@ -216,7 +219,13 @@ def run(path, **options):
 
 @pytest.mark.parametrize(
     ("changes", "named"),
-    [({"colour": "red"}, "colour"), ({"virtual": "8xToaster"}, "Toaster"), ({"level": "max"}, "level")],
+    [
+        ({"colour": "red"}, "colour"),
+        ({"virtual": "8xToaster"}, "Toaster"),
+        ({"level": "max"}, "level"),
+        ({"controller": "https://n0:7400", "tls_ca": "/nowhere.pem"}, "tls_ca: /nowhere.pem"),
+        ({"state_dir": "/dev/null/state"}, "/dev/null/state"),
+    ],
 )
 def test_a_wrong_configuration_is_one_line_and_exit_2(tmp_path, changes, named):
     done = run(written(tmp_path, toml(tmp_path, free_port(), **changes)))
@@ -224,6 +233,20 @@ def test_a_wrong_configuration_is_one_line_and_exit_2(tmp_path, changes, named):
     (line,) = done.stderr.splitlines()
     assert line.startswith("corral-agent: ")
     assert named in line
+
+
+@pytest.mark.parametrize("folder", ["state_dir", "run_dir"])
+def test_a_disk_that_is_full_at_the_start_is_one_line(tmp_path, folder):
+    limited = functools.partial(resource.setrlimit, resource.RLIMIT_FSIZE, (16, 16))
+    place = tmp_path / folder
+    kept = {key: str(tmp_path / "kept" / key) for key in ("state_dir", "run_dir")}
+    if folder == "run_dir":  # the spool was there before
+        Spool(Path(kept["state_dir"]) / "spool").close()
+    path = written(tmp_path, toml(tmp_path, free_port(), **(kept | {folder: str(place)})))
+    done = run(path, preexec_fn=limited)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].startswith(f"corral-agent: {folder}: {place} cannot be used")
+    assert "Traceback" not in done.stderr
 
 
 def test_a_taken_port_is_one_line_that_names_it(tmp_path):

@@ -199,3 +199,19 @@ async def test_a_controller_that_is_down_and_up_again_is_found_without_help(tmp_
         assert not link.uplink.up
         controller.fault = None
         await link.until(lambda: link.uplink.up)
+
+
+class Unsynced(Spool):
+    """On a disk that takes bytes and then cannot make them durable."""
+
+    async def flush(self):
+        raise OSError(28, "No space left on device")
+
+
+async def test_a_disk_that_cannot_sync_is_counted_and_ends_nothing(tmp_path, controller):
+    link = Link(tmp_path, controller.url)
+    link.spool = link.uplink._spool = Unsynced(tmp_path / "full")
+    async with link.running():
+        link.say(item(1))
+        await link.until(lambda: link.node.results.count("stored") >= 2)
+    assert "failed spool" in link.node.results

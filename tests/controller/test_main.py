@@ -1,5 +1,6 @@
 """The process: one clear line and exit code 2 when it cannot start, a clean end on SIGTERM."""
 
+import resource
 import signal
 import socket
 import subprocess
@@ -54,6 +55,16 @@ def test_second_controller_on_the_same_state_is_refused(tmp_path: Path) -> None:
     config = write_config(tmp_path, 0)
     with only_controller(tmp_path / "state"):
         assert "in use by another controller" in wrong_start(config)
+
+
+def test_a_full_disk_at_the_start_is_one_line(tmp_path: Path) -> None:
+    config = write_config(tmp_path, 0)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        assert "controller.db cannot be used" in wrong_start(config)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def test_lock_is_free_once_its_holder_is_gone(tmp_path: Path) -> None:

@@ -84,3 +84,11 @@ def test_a_taken_port_is_one_clear_line(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert f"127.0.0.1:{port} cannot be used" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_state_folder_that_cannot_be_is_one_clear_line() -> None:
+    command = [sys.executable, "-m", "corral", "up", "--state", "/dev/null/state"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 2
+    assert "/dev/null/state cannot be used" in done.stderr
+    assert "Traceback" not in done.stderr
