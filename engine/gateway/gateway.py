@@ -58,6 +58,7 @@ class Gateway:
         """Serve until ``stop``, then let what is in flight end; ``hurry`` cuts that short. Raises ConfigError."""
         config = self._config
         app = build(Routes(self.board, self._proxy, self.export), self.export, self._ready, self._token)
+        app.on_response_prepare.append(self._say_goodbye)
         self._roster.load()
         async with self._client, self._upstream:
             runner = await listen(app, config.listen, token=self._token, tls=self._tls, cancel_on_disconnect=True)
@@ -74,6 +75,12 @@ class Gateway:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
                 await runner.cleanup()
+
+    async def _say_goodbye(self, _: web.Request, response: web.StreamResponse) -> None:
+        """Once it stops, each answer is the last on its connection: a busy client must go elsewhere for its next."""
+        if self._stopping:
+            response.headers["Connection"] = "close"
+            response.force_close()
 
     async def _let_end(self, runner: web.AppRunner, hurry: asyncio.Event) -> None:
         """Take no new connections; wait for the streams, at most ``drain_s``."""

@@ -2,6 +2,7 @@ import asyncio
 import json
 import signal
 
+import aiohttp
 import pytest
 
 from engine.gateway.table import Standing
@@ -243,6 +244,24 @@ async def test_a_stop_lets_streams_end_and_takes_nothing_new(stand: Stand) -> No
         stopping = stand.stop()
         rest = await response.text()
     assert rest.endswith("data: [DONE]\n\n")
+    await stopping
+
+
+async def test_a_stop_sends_busy_clients_away_from_the_connection_that_they_keep(stand: Stand) -> None:
+    await stand.serve("r1", rate=100.0)
+    async with stand.post(stream=True, max_tokens=300) as long:
+        await long.content.readline()
+        async with stand.post(max_tokens=2) as kept:
+            await kept.read()
+        stopping = stand.stop()
+        closes = False
+        while not closes:
+            async with stand.post(max_tokens=2) as last:
+                assert last.status == 200
+                closes = last.headers.get("Connection") == "close"
+        with pytest.raises(aiohttp.ClientConnectionError):
+            await stand.post(max_tokens=2)
+        assert (await long.text()).endswith("data: [DONE]\n\n")
     await stopping
 
 
