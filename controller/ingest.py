@@ -8,12 +8,17 @@ from vocab.events import Event, epoch_s
 from vocab.messages import Batch, ClearedItem, EventItem, Item, Sequenced
 
 NAME_LEAST, NAME_MOST = 1, 253  # DNS names
+MOST_NUMBER = 2**53  # what JSON carries everywhere
 
 
 def checked(batch: Batch) -> Batch:
     """The batch, if it makes sense. Raises InputError naming the field that does not."""
     if not NAME_LEAST <= len(batch.node) <= NAME_MOST:
         raise InputError("the batch's `node` must be the node's name, 1 to 253 characters")
+    if "/" in batch.node or not batch.node.isprintable():
+        raise InputError(f"the batch's `node` is {batch.node!r}: a name is printable and has no slash")
+    if not 0 <= batch.generation <= MOST_NUMBER:
+        raise InputError(f"the batch's `generation` is {batch.generation}: it is the number of a Desired, or 0")
     if batch.facts is not None and batch.facts.node != batch.node:
         raise InputError(f"`facts.node` is {batch.facts.node!r} but `node` is {batch.node!r}: they must be the same")
     before = 0

@@ -4,10 +4,11 @@ import asyncio
 import os
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import click
 
-from vocab.errors import Unreachable
+from vocab.errors import InputError, Unreachable
 from wire.client import Client
 from wire.server import read_token
 
@@ -25,6 +26,9 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON i
 def ask(url: str, method: str, path: str, kind: type[T] | Any = Any, body: Any = None, **query: Any) -> Any:
     """One request to the process at ``url``; raises Unreachable, Refused or InputError."""
 
+    if not url.startswith(("http://", "https://")) or not urlsplit(url).hostname:
+        raise InputError(f"{url!r} is not an address like {CONTROLLER}; set CORRAL_URL or --url")
+
     async def go() -> Any:
         token_file = os.environ.get("CORRAL_TOKEN_FILE")
         token = read_token(Path(token_file) if token_file else None)
@@ -39,8 +43,6 @@ def ask(url: str, method: str, path: str, kind: type[T] | Any = Any, body: Any =
 
 def find_gpu(url: str, name: str) -> str:
     """The UUID of the GPU that ``name`` stands for: a UUID, a unique part of one, or an index on the only node."""
-    from vocab.errors import InputError  # kept here: only two commands need it
-
     gpus = [(node["node"], gpu) for node in ask(url, "GET", "/api/v1/fleet")["nodes"] for gpu in node["gpus"]]
     if name.isdigit():
         found = [gpu["uuid"] for _, gpu in gpus if gpu["index"] == int(name)]

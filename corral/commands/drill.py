@@ -5,8 +5,8 @@ from typing import Any
 
 import click
 
-from corral.ask import AGENT, ask, json_option
-from vocab.errors import CorralError
+from corral.ask import AGENT, CONTROLLER, ask, json_option
+from vocab.errors import InputError, Unreachable
 
 AGENT_HELP = "The agent's address; unless given, the controller is asked, then the default port is tried."
 
@@ -20,11 +20,16 @@ def _agent(address: str | None) -> str:
     if address:
         return address
     try:
-        nodes = ask(os.environ.get("CORRAL_URL", "http://127.0.0.1:7400"), "GET", "/api/v1/nodes")
-        addresses = [str(node["address"]) for node in nodes if node.get("virtual") and node.get("address")]
-        return addresses[0] if len(addresses) == 1 else AGENT
-    except CorralError:
+        nodes = ask(os.environ.get("CORRAL_URL", CONTROLLER), "GET", "/api/v1/nodes")
+    except Unreachable:
         return AGENT  # the controller may be down: a drill is a matter of the node alone
+    virtual = {str(node["node"]): str(node["address"]) for node in nodes if node.get("virtual") and node.get("address")}
+    if len(virtual) == 1:
+        return next(iter(virtual.values()))
+    if not virtual:
+        raise InputError("the fleet has no virtual node, and nothing breaks real hardware on purpose; see `corral up`")
+    listed = ", ".join(f"{node} at {address}" for node, address in virtual.items())
+    raise InputError(f"the fleet has several virtual nodes: choose one with --agent ADDRESS: {listed}")
 
 
 def _cause(address: str | None, as_json: bool, body: dict[str, Any]) -> None:

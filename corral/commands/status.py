@@ -6,6 +6,7 @@ import click
 import msgspec
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from corral.ask import ask, json_option, url_option
@@ -20,6 +21,7 @@ COLOURS = {
     "failed": "red",
     "lost": "red",
 }
+APPROVABLE = {"reset_gpu", "reboot_node"}  # what waits otherwise waits for room, for a budget or for hands
 
 
 def _share(value: float | None) -> str:
@@ -32,8 +34,8 @@ def _figure(value: float | None, unit: str, scale: float = 1.0) -> str:
 
 def _gpus(node: dict[str, Any]) -> Table:
     virtual = "  [black on yellow] VIRTUAL [/]" if node["virtual"] else ""
-    title = f"[bold]{node['node']}[/]{virtual}  {node['state']}, level {node['level']}"
-    table = Table(title=title, title_justify="left", title_style="", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    title = f"[bold]{escape(node['node'])}[/]{virtual}  {node['state']}, level {node['level']}"
+    table = Table(title=title, title_justify="left", title_style="", box=SIMPLE_HEAD, padding=(0, 0, 0, 1))
     for column in ("GPU", "UUID", "state", "replica"):
         table.add_column(column, no_wrap=True)
     for column in ("util", "SM act", "temp", "power", "memory"):
@@ -74,11 +76,12 @@ def show(fleet: dict[str, Any], console: Console) -> None:
         console.print("[black on red] PAUSED [/] nothing harmful is done until `corral resume`")
     for node in fleet["nodes"]:
         console.print(_gpus(node))
-        for gpu in node["gpus"]:
-            for hold in gpu["holds"]:
-                console.print(
-                    f"[magenta]hold[/] {hold['id']} on GPU {gpu['index']} by {hold['owner']}: {hold['reason']}"
-                )
+        if node.get("unknown_because"):
+            console.print(f"[yellow]GPUs unknown[/] {escape(node['unknown_because'])}")
+        held = [("the node", node.get("holds", ())), *((f"GPU {gpu['index']}", gpu["holds"]) for gpu in node["gpus"])]
+        for where, holds in held:
+            for hold in holds:
+                console.print(f"[magenta]hold[/] {hold['id']} on {where} by {hold['owner']}: {escape(hold['reason'])}")
     if not fleet["nodes"]:
         console.print("No node has reported yet.")
     for deployment in fleet["deployments"]:
@@ -90,5 +93,6 @@ def show(fleet: dict[str, Any], console: Console) -> None:
     for incident in fleet["incidents_open"]:
         console.print(f"[red]incident[/] {incident['id']} {incident['code']} {incident['severity']}")
     for action in fleet["actions_waiting"]:
-        console.print(f"[yellow]waiting[/] {action['id']} {action['of']}: {action['why']}")
-        console.print(f"        allow it with: corral approve {action['id']}")
+        console.print(f"[yellow]waiting[/] {action['id']} {action['of']}: {escape(action['why'])}")
+        if action["of"] in APPROVABLE:
+            console.print(f"        allow it with: corral approve {action['id']}")

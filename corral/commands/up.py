@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
+import shutil
 import signal
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -99,13 +101,20 @@ def _welcome(plan: Plan, console: Console, *, all_ready: bool) -> None:
     console.print(f"  metrics      {plan.controller}/metrics  {plan.agent}/metrics  {plan.gateway}/metrics")
     console.print(f"  logs         {plan.logs}")
     console.print("\nIn another terminal:")
-    url = "" if plan.base_port == 7400 else f"CORRAL_URL={plan.controller} "
-    console.print(f"  {url}corral status")
+    corral = ("" if plan.base_port == 7400 else f"CORRAL_URL={plan.controller} ") + _itself()
+    console.print(f"  {corral} status", markup=False)
     console.print(
         f"  curl -N {plan.gateway}/v1/chat/completions -H 'Content-Type: application/json' \\\n"
         """    -d '{"model": "chat", "stream": true, "messages": [{"role": "user", "content": "What is a GPU?"}]}'""",
         markup=False,
     )
     if plan.virtual:
-        console.print(f"  {url}corral drill xid 79 --gpu 0 ; {url}corral explain 0")
+        console.print(f"  {corral} drill xid 79 --gpu 0 ; {corral} explain 0", markup=False)
     console.print("\nCtrl-C stops everything.")
+
+
+def _itself() -> str:
+    """How this very program is called in another terminal: ``corral``, or its path if PATH finds none or another."""
+    started = Path(sys.argv[0]).absolute()
+    found = shutil.which("corral")
+    return "corral" if started.name != "corral" or (found and Path(found).samefile(started)) else str(started)

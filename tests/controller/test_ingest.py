@@ -92,6 +92,10 @@ async def test_unknown_keys_are_ignored(tmp_path: Path) -> None:
         ({"items": [{"position": "one", "item": {}}]}, "$.items[0].position"),
         ({"items": [{"position": 1, "item": {"item": "wish"}}]}, "$.items[0].item"),
         ({"node": ""}, "node"),
+        ({"node": "n1\u0000"}, "node"),
+        ({"node": "n1/gpus"}, "node"),
+        ({"generation": -1}, "generation"),
+        ({"generation": 10**23}, "generation"),
         ({"facts": {"node": "other", "boot_id": BOOT}}, "facts.node"),
     ],
 )

@@ -92,6 +92,7 @@ class Controller:
     def __init__(self) -> None:
         self.asked: list[tuple[str, str, Any]] = []
         self.fleet = fleet()
+        self.nodes: list[dict[str, Any]] = []
         with socket.socket() as door:
             door.bind(("127.0.0.1", 0))
             self.port = door.getsockname()[1]
@@ -102,6 +103,8 @@ class Controller:
         match request.path:
             case "/api/v1/fleet":
                 return reply(self.fleet)
+            case "/api/v1/nodes":
+                return reply(self.nodes)
             case "/api/v1/events":
                 return reply([EVENT])
             case path if path.endswith("/explain"):
@@ -216,3 +219,56 @@ def test_nobody_there_is_exit_code_three_with_the_next_step() -> None:
     assert isinstance(result.exception, Unreachable)
     assert result.exception.exit_code == 3
     assert "corral up" in str(result.exception)
+
+
+@pytest.mark.parametrize("url", ["nonsense", "ftp://127.0.0.1", "http://", "127.0.0.1:7400"])
+def test_an_address_that_is_none_is_wrong_input_not_an_outage(url: str) -> None:
+    result = CliRunner().invoke(cli, ["status"], env={"CORRAL_URL": url}, standalone_mode=False)
+    assert isinstance(result.exception, InputError)
+    assert "CORRAL_URL" in str(result.exception)
+
+
+def test_status_fits_eighty_columns(controller: Controller) -> None:
+    (node,) = controller.fleet["nodes"]
+    for each in node["gpus"]:
+        each["state"], each["replica"] = "cordoned", "chat-7bb8e7"
+        each["readings"] |= {
+            "sm_active_ratio": 1.0,
+            "temperature_c": 87.0,
+            "power_w": 700.0,
+            "memory_used_bytes": 80.0 * 2**30,
+        }
+    table = corral(controller, "status").output.splitlines()
+    assert "80 GiB" in table[4]
+    assert "…" not in "".join(table)
+
+
+def test_status_says_why_gpus_are_unknown_and_who_holds_the_node(controller: Controller) -> None:
+    hold = {"id": "h7", "owner": "operator", "reason": "new [PSU]"}
+    controller.fleet["nodes"][0] |= {"unknown_because": "LIBRARY_NOT_FOUND: install the driver", "holds": [hold]}
+    output = corral(controller, "status").output
+    assert "LIBRARY_NOT_FOUND: install the driver" in output
+    assert "h7 on the node by operator: new [PSU]" in output
+
+
+def test_only_what_a_person_can_approve_is_offered_for_approval(controller: Controller) -> None:
+    controller.fleet["actions_waiting"] = [{"id": "a2", "of": "start_replica", "why": "no GPU is free"}]
+    output = corral(controller, "status").output
+    assert "no GPU is free" in output
+    assert "approve" not in output
+
+
+@pytest.mark.parametrize(
+    ("nodes", "said"),
+    [
+        ([{"node": "n1", "virtual": False, "address": "http://n1"}], "no virtual node"),
+        ([{"node": f"v{n}", "virtual": True, "address": f"http://v{n}"} for n in (1, 2)], "v2 at http://v2"),
+    ],
+)
+def test_a_drill_never_goes_to_an_agent_that_is_not_of_the_fleet(
+    controller: Controller, nodes: list[dict[str, Any]], said: str
+) -> None:
+    controller.nodes = nodes
+    result = corral(controller, "drill", "xid", "79", "--gpu", "0")
+    assert isinstance(result.exception, InputError)
+    assert said in str(result.exception)

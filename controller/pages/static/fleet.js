@@ -61,13 +61,14 @@ const createNode = () => make("section", { class: "node" }, make("header", {}), 
 
 function updateNode(element, node) {
   const [head, gpus] = element.children;
-  fill(head, [node.node, node.virtual, node.state, node.level, node.driver, node.unknown_because], () => [
+  fill(head, [node.node, node.virtual, node.state, node.level, node.driver, node.unknown_because, node.holds], () => [
     make("h2", {}, node.node),
     node.virtual ? make("span", { class: "mark virtual" }, "VIRTUAL") : null,
     make("span", { class: "dot", "data-tone": tone(node.state) }, node.state),
     make("span", { class: "muted" }, `level ${node.level}`),
     make("span", { class: "muted" }, node.driver ? `driver ${node.driver}` : "no driver"),
     node.unknown_because ? make("span", { class: "muted" }, node.unknown_because) : null,
+    ...node.holds.map((hold) => make("span", { class: "tag hold", title: `hold ${hold.id}` }, `⊘ ${hold.owner}: ${hold.reason}`)),
   ]);
   keep(gpus, node.gpus, (gpu) => gpu.uuid, createCard, updateCard);
 }
@@ -88,12 +89,14 @@ function drawDeployments(fleet) {
   });
 }
 
+const APPROVABLE = new Set(["reset_gpu", "reboot_node"]); // what waits otherwise waits for room, for a budget or for hands
+
 function drawWaiting(fleet, name) {
   byId("waiting-count").textContent = fleet.actions_waiting.length || "";
   keep(byId("waiting"), fleet.actions_waiting, (each) => each.id, () => make("div", { class: "item", "data-tone": "warn" }), (element, each) =>
     fill(element, each, () => [
       make("div", { class: "row" }, make("strong", {}, each.of), make("span", { class: "muted" }, name(each.subject)), make("span", { class: "spring" }),
-        make("button", { onclick: () => approve(each, name) }, "Approve …")),
+        APPROVABLE.has(each.of) ? make("button", { onclick: () => approve(each, name) }, "Approve …") : null),
       make("p", {}, each.why),
       each.disrupts?.length ? make("p", { class: "muted" }, `disrupts ${each.disrupts.map(name).join(", ")}`) : null,
     ]));
