@@ -5,6 +5,7 @@ What breaks it is left in build/fuzz; ``python -m tests.fuzz NAME FILE`` runs th
 
 import importlib
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,7 +14,7 @@ import atheris
 from tests.fuzz.target import Target
 
 FOUND = Path("build/fuzz")
-NAMES = sorted(path.stem for path in Path(__file__).parent.glob("*.py") if path.stem not in {"__main__", "target"})
+NAMES = ("batch", "beat", "gguf", "kernel", "recording", "scan")
 WATCHED = ("agent", "controller", "corral", "vocab", "engine.gguf_file")  # their branches tell what is new
 USUAL = ("-timeout=20", "-rss_limit_mb=2048", "-print_final_stats=1")
 
@@ -28,8 +29,18 @@ def main(name: str, options: list[str]) -> None:
             (Path(corpus) / str(number)).write_bytes(seed)
         where = [] if any(not option.startswith("-") for option in options) else [corpus]
         limits = (f"-max_len={target.longest}", f"-artifact_prefix={FOUND}/{name}-")
-        atheris.Setup([name, *USUAL, *limits, *options, *where], target.one)
+        change = {"custom_mutator": mutator(target.mutate)} if target.mutate else {}
+        atheris.Setup([name, *USUAL, *limits, *options, *where], target.one, **change)
         atheris.Fuzz()
+
+
+def mutator(mutate: Callable[[bytes, int, int], bytes]) -> Callable[[bytes, int, int], bytes]:
+    """Every fourth change is libFuzzer's own."""
+
+    def change(data: bytes, most: int, seed: int) -> bytes:
+        return atheris.Mutate(data, len(data)) if seed % 4 == 0 else mutate(bytes(data), most, seed)
+
+    return change
 
 
 if __name__ == "__main__":

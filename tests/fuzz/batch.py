@@ -9,6 +9,7 @@ from controller.core.core import Core
 from controller.core.settings import Settings
 from controller.ingest import checked, decode_batch, stimuli
 from tests.agent.made import NODE, fallen, identity, inventory
+from tests.fuzz.mutate import document
 from tests.fuzz.target import Target
 from vocab.errors import InputError
 from vocab.events import Cleared, Event, Recovery, Scope, Severity, Source
@@ -63,4 +64,4 @@ def seeds() -> Iterator[bytes]:
         yield msgspec.json.encode(Batch(node=NODE, boot_id="b1", at=1.0, session="s", **more))
 
 
-TARGET = Target(one, seeds)
+TARGET = Target(one, seeds, mutate=document)

@@ -7,6 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from corral.replay.run import BAD_INPUT, OK, replay
+from tests.fuzz.mutate import documents
 from tests.fuzz.target import DATA, Target
 
 MOST_SEED = 8192  # the first lines of a long recording say as much
@@ -32,4 +33,4 @@ def seeds() -> Iterator[bytes]:
         yield raw if len(raw) <= MOST_SEED else raw[: raw.rindex(b"\n", 0, MOST_SEED) + 1]
 
 
-TARGET = Target(one, seeds)
+TARGET = Target(one, seeds, MOST_SEED, documents)

@@ -11,12 +11,14 @@ DATA = Path(__file__).resolve().parents[1] / "data"
 class Target(NamedTuple):
     """``one`` takes any bytes: it returns, or what it raises is a bug.
 
-    ``longest``: bytes of an input, few enough to be quick.
+    ``longest``: bytes of an input, few enough to be quick. ``mutate``: (bytes, most bytes, random number) to other
+    bytes of the same form, taking turns with changes of single bytes.
     """
 
     one: Callable[[bytes], None]
     seeds: Callable[[], Iterator[bytes]]
     longest: int = 4096
+    mutate: Callable[[bytes, int, int], bytes] | None = None
 
 
 def kernel_lines() -> list[str]:

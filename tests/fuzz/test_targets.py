@@ -1,14 +1,12 @@
 """The fuzz targets take their seeds, and some noise, without atheris: so they do not rot between two runs."""
 
 import importlib
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 NAMES = ("batch", "beat", "gguf", "kernel", "recording", "scan")
-FOUND = Path(__file__).parent / "found"
 
 
 def target(name):
