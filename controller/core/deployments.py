@@ -14,7 +14,7 @@ from controller.core.names import action_id, replica_id
 from controller.core.placement import can_ever, choose
 from controller.core.policy import rule_of
 from controller.core.replicas import Replica, incident_of, is_leaving, is_on_bad_gpu
-from controller.core.retire import drain_surplus
+from controller.core.retire import ASKED, drain_surplus
 from controller.core.settings import START_TTL_S
 from controller.core.stimuli import Deployment
 from vocab.lines import ActionLine, Subject
@@ -124,16 +124,21 @@ def _incident_without_replacement(fleet: Fleet, deployment: str) -> str | None:
 
 
 def _drain_surplus(fleet: Fleet, deployment: Deployment, now: float) -> Iterator[ActionLine]:
-    """Drain what is too many: first what stands on held GPUs, then what is not ready, then the youngest."""
+    """Drain what is too many: first what stands on held GPUs, then what is not ready, then the youngest.
+
+    One whose drain a person called off is the last to go.
+    """
     found = staying(fleet, deployment.name)
     too_many = len(found) - deployment.replicas
     if too_many <= 0:
         return
     age = {replica.id: place for place, replica in enumerate(found)}
 
-    def rank(replica: Replica) -> tuple[bool, bool, int]:
+    def rank(replica: Replica) -> tuple[bool, bool, bool, int]:
+        drains = fleet.ledger.of_subject(replica.subject, ActionKind.DRAIN)
+        spared = any(drain.rule == ASKED and drain.state is ActionState.CANCELLED for drain in drains)
         held = any(fleet.holds_on(gpu) for gpu in replica.gpus)
-        return not held, replica.is_ready, -age[replica.id]
+        return spared, not held, replica.is_ready, -age[replica.id]
 
     for replica in sorted(found, key=rank)[:too_many]:
         yield from drain_surplus(fleet, replica, now)

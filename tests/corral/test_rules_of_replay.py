@@ -154,10 +154,15 @@ def test_the_time_of_a_drain_goes_on_over_restarts(tmp_path: Path, kept: bool) -
     assert len([a for a in actions(lines, "drain") if a[2] == "ordered"]) == 1
 
 
-def test_a_drain_is_done_when_no_request_is_open_and_its_process_has_ended(tmp_path: Path) -> None:
-    empty = replica(20, "R1", (0,), **(BUSY | {"running": 0, "open_requests": 0}))
+def test_a_drain_is_done_when_no_request_is_open_and_its_memory_is_freed(tmp_path: Path) -> None:
+    held = sample(15, 0, memory_used_bytes=9e9, processes=[{"pid": 7, "used_bytes": 8_000_000_000}])
+    empty = replica(20, "R1", (0,), pids=[7], **(BUSY | {"running": 0, "open_requests": 0}))
+    freed = sample(24, 0, memory_used_bytes=0, processes=[])
+    lines = lines_of(tmp_path, *draining(held, empty, freed, until=30))
+    assert actions(lines, "drain")[-1] == (24, "drain", "done")
     gone = replica(22, "R1", (0,), phase="stopped", exit={"code": 0})
-    assert actions(lines_of(tmp_path, *draining(empty, gone, until=30)), "drain")[-1] == (22, "drain", "done")
+    lines = lines_of(tmp_path, *draining(held, empty, gone, until=30))
+    assert actions(lines, "drain")[-1] == (22, "drain", "done")
 
 
 def test_a_drain_is_not_done_while_requests_are_open(tmp_path: Path) -> None:

@@ -130,6 +130,7 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     "aer": ("at",),
     "fabric_unhealthy": ("message", "partition"),
     "nic_command_failed": ("message",),
+    "kernel_records_lost": ("from",),
     "mce": ("cpu", "bank"),
     "nvlink_down": ("link",),
     "nvlink_errors": ("link",),
