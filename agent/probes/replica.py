@@ -120,11 +120,12 @@ class ReplicaProbe(msgspec.Struct):
 
     def tick(self, scene: Scene, now: float) -> Sequence[Verdict]:
         """What has become due: a collective that outlived its grace, processes that outlived their replica."""
+        self.drain.tick(now)
         return (*self.collective.tick(self.tenants, now), *self.cleanup.tick(self.tenants, now))
 
     def next_deadline(self) -> float | None:
         """When ``tick`` has something to do, or None."""
-        times = (self.collective.next_deadline(), self.cleanup.next_deadline())
+        times = (self.collective.next_deadline(), self.cleanup.next_deadline(), self.drain.next_deadline())
         return min((time for time in times if time is not None), default=None)
 
     def rebooted(self) -> None:

@@ -21,7 +21,7 @@ from controller.core.names import action_id
 from controller.core.policy import Leave, may_act
 from controller.core.replicas import CRASH_LOOP, Life, Replica, is_on_bad_gpu
 from controller.core.settings import START_TTL_S
-from vocab.events import Event, Severity, epoch_s
+from vocab.events import Event, Recovery, Severity, epoch_s
 from vocab.lines import ActionLine, Budget, ConditionLine, Subject
 from vocab.states import ActionKind, ActionState, Health
 
@@ -79,7 +79,8 @@ def _last(fleet: Fleet, replica: Replica) -> ActionLine | None:
 
 def _calling(fleet: Fleet, replica: Replica) -> ConditionLine | None:
     """The condition that calls for a restart, the most urgent first."""
-    found = {condition.code: condition for condition in fleet.conditions_on(replica.subject)}
+    standing = fleet.conditions_on(replica.subject)
+    found = {c.code: c for c in standing if c.code == UNCLEAN or fleet.recovery(c) is Recovery.RESTART_APP}
     if UNCLEAN in found:
         return None
     return next((found[code] for code in CODES if code in found), None)
