@@ -39,10 +39,10 @@ class Page(msgspec.Struct):
         return before is not None and before.error != status.error
 
     def report(self, now: float) -> tuple[GpuStatus, ...]:
-        """What to send now: all that changed, and the GPU that waits longest if its turn has come."""
-        changed = [s for gpu, s in self.latest.items() if gpu not in self.sent or _differs(self.sent[gpu], s)]
-        if changed:
-            return tuple(changed)
+        """What to send now: all that changed or is overdue after a standstill, else the one whose turn it is."""
+        due = [s for gpu, s in self.latest.items() if self._is_due(self.sent.get(gpu), s, now)]
+        if due:
+            return tuple(due)
         oldest = min(self.sent.values(), key=lambda status: status.at, default=None)
         share = ROUND_S / max(1, len(self.sent))
         newest = max((status.at for status in self.sent.values()), default=now)
@@ -50,6 +50,10 @@ class Page(msgspec.Struct):
             return ()
         status = self.latest[oldest.gpu]
         return (status,) if status.at > oldest.at else ()
+
+    @staticmethod
+    def _is_due(sent: GpuStatus | None, latest: GpuStatus, now: float) -> bool:
+        return sent is None or _differs(sent, latest) or (now - sent.at >= ROUND_S and latest.at > sent.at)
 
     def delivered(self, statuses: tuple[GpuStatus, ...]) -> None:
         """These have reached the controller."""

@@ -11,10 +11,12 @@ import fcntl
 import os
 import shutil
 import signal
+import socket
 import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import IO
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -95,6 +97,7 @@ class House:
 
     async def start(self, name: str) -> None:
         """Start one process and wait until it is ready. Raises ConfigError with its last words if it ends."""
+        _must_be_free(name, self._url(name))
         self._wanted.add(name)
         with (self.plan.logs / f"{name}.log").open("ab") as log:
             child = await asyncio.create_subprocess_exec(
@@ -118,7 +121,7 @@ class House:
         await self._ready(name, child)
 
     async def _ready(self, name: str, child: asyncio.subprocess.Process) -> None:
-        url = {"controller": self.plan.controller, "agent": self.plan.agent, "gateway": self.plan.gateway}[name]
+        url = self._url(name)
         deadline = asyncio.get_running_loop().time() + READY_S
         async with Client(url) as client:
             while child.returncode is None:
@@ -130,6 +133,9 @@ class House:
                         raise Unreachable(f"{name} does not answer at {url}; see {self._log(name)}") from None
                 await asyncio.sleep(0.1)
         raise ConfigError(f"{name} ended with code {child.returncode}: {self._last_words(name)}")
+
+    def _url(self, name: str) -> str:
+        return {"controller": self.plan.controller, "agent": self.plan.agent, "gateway": self.plan.gateway}[name]
 
     def _log(self, name: str) -> Path:
         return self.plan.logs / f"{name}.log"
@@ -183,3 +189,16 @@ class House:
         self._record()
         if self._lock:
             self._lock.close()
+
+
+def _must_be_free(name: str, url: str) -> None:
+    """Another program there would answer in our child's place. Raises ConfigError."""
+    place = urlsplit(url)
+    with socket.socket() as door:
+        door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # what a child that just died left does not count
+        try:
+            door.bind((place.hostname, place.port))
+        except OSError as error:
+            raise ConfigError(
+                f"{name}: {place.netloc} cannot be used: {error.strerror}; stop its user or choose another --base-port"
+            ) from error

@@ -71,3 +71,12 @@ def test_gpus_that_are_gone_are_forgotten():
     read(page, 1.0)
     page.keep(frozenset({uuid(1)}))
     assert [status.gpu for status in page.report(1.0)] == [uuid(1)]
+
+
+def test_after_a_standstill_all_that_are_overdue_go_at_once():
+    page = Page()
+    read(page, 1.0)
+    page.delivered(page.report(1.0))
+    later = 1.0 + 2 * ROUND_S
+    read(page, later)
+    assert len(page.report(later)) == 8

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import socket
 import subprocess
 import sys
@@ -22,8 +23,10 @@ PATIENCE_S = 150.0  # shared machines: only a hang is a failure, slowness is not
 
 
 def free_base_port() -> int:
-    """A port from which 60 upward are very likely free."""
-    for base in range(21000, 60000, 100):
+    """A port from which 60 upward are very likely free; test runs beside this one look from elsewhere."""
+    bases = range(21000, 60000, 100)
+    begin = os.getpid() % len(bases)
+    for base in [*bases[begin:], *bases[:begin]]:
         with contextlib.ExitStack() as stack:
             try:
                 for offset in (0, 10, 20, 30, 31, 32, 33, 34, 35):

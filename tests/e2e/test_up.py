@@ -83,6 +83,7 @@ def test_a_taken_port_is_one_clear_line(tmp_path: Path) -> None:
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 2
     assert f"127.0.0.1:{port} cannot be used" in done.stderr
+    assert "--base-port" in done.stderr
     assert "Traceback" not in done.stderr
 
 
