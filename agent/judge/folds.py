@@ -76,9 +76,10 @@ class Folds(msgspec.Struct, dict=True):
         over = fold is not None and _is_over(fold, event, now if seen is None else seen)
         return fold.send(now) if fold is not None and fold.dirty and over else None
 
-    def latest(self, key: str) -> str | None:
-        """The key of the fold of like subject and code that grew last; None if none is open."""
-        return max(self._shelf.alike(key), key=lambda known: self.open[known].seen, default=None)
+    def latest(self, key: str, now: float) -> str | None:
+        """The key of the fold of like subject and code that grew last; None if none may still grow."""
+        growing = [known for known in self._shelf.alike(key) if self.open[known].ends >= now]
+        return max(growing, key=lambda known: self.open[known].seen, default=None)
 
     def change(self, keys: Iterable[str], change: Callable[[Event, float], Event]) -> None:
         """Judge open events anew, by what they are and when they last grew; the revision goes out when it is due."""

@@ -174,7 +174,7 @@ class Judge:
         if flags:
             finding = msgspec.structs.replace(finding, flags=(*finding.flags, *flags))
         event = self._explained(form(finding, scene), seen)
-        if finding.joins and key not in mind.folds.open:  # the event that it is about is over
+        if finding.joins and mind.folds.latest(key, seen) is None:  # the event that it is about is over
             event = msgspec.structs.replace(event, cause=mind.memory.told(event))
         at_once = mind.board.opens(event) or finding.joins
         last = mind.folds.replaced(key, event, now, seen)
@@ -191,7 +191,7 @@ class Judge:
     def _key(self, finding: Finding, now: float) -> tuple[str, tuple[Flag, ...]]:
         """Where the finding folds. A line of a burst that says less goes with the line before it; so does a storm."""
         key, folds = fold_key(finding, self.scene), self._mind.folds
-        if finding.joins and (known := folds.latest(key)):
+        if finding.joins and (known := folds.latest(key, now)):
             return known, ()
         if key in folds.open:
             return key, ()

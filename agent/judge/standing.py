@@ -86,7 +86,7 @@ def name_of(event: Event) -> str | None:
 
 def _cleared(gone: Standing, by: str, at: float | None, node: str, boot_id: str | None) -> Cleared:
     return Cleared(
-        at=rfc3339(at or 0.0),
+        at=rfc3339(0.0 if at is None or math.isnan(at) else at),
         node=node,
         boot_id=boot_id,
         gpu=gone.gpu,

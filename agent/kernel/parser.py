@@ -8,7 +8,7 @@ until the next line or ``flush``; all others come out at once: nothing delays an
 import re
 from collections.abc import Iterable, Iterator
 
-from agent.kernel.lines import MARK, classify, looks_like_xid
+from agent.kernel.lines import FALLEN, MARK, classify, looks_like_xid
 from agent.kernel.parsed import Kind, Parsed, Prefix
 from agent.kernel.prefix import split
 
@@ -53,6 +53,11 @@ class _Open:
             return _TABLE_TAILS.match(said) is not None
         head = self.texts[0]
         return any(head.startswith(MARK + start) and said.startswith(tails) for start, tails in _TAILS)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing can follow: the words about a GPU off the bus are its last."""
+        return FALLEN in self.texts[-1] and self.texts[0].startswith(MARK + "The NVIDIA GPU ")
 
     def add(self, line: str, text: str) -> None:
         """Take a further line."""
@@ -109,8 +114,7 @@ class Parser:
 
     def flush(self) -> list[Parsed]:
         """Give the record that was held in case it went on: at the end of input, or when 100 ms have passed."""
-        held, self._open = self._open, None
-        return self._count([held.finish()] if held else [])
+        return self._count(self._close())
 
     @property
     def holding(self) -> bool:
@@ -129,11 +133,15 @@ class Parser:
         if self._open:
             if self._open.takes(line, found and found[1]):
                 self._open.add(line, found[1] if found else line)
-                return []
-            done.append(self._open.finish())
-            self._open = None
+                return self._close() if self._open.is_whole else []
+            done += self._close()
         record = self._read(line, *found) if found else None
         return [*done, record] if record else done
+
+    def _close(self) -> list[Parsed]:
+        """Give the record that was held."""
+        held, self._open = self._open, None
+        return [held.finish()] if held else []
 
     def _read(self, line: str, prefix: Prefix, text: str) -> Parsed | None:
         """The record that a line begins; None if it is none, or is held because it could go on."""
