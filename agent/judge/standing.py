@@ -4,6 +4,7 @@ The catalogue says what clears a code: the return of its signal, a reset of the 
 or a person (then only the controller forgets it). The wider always clears the narrower.
 """
 
+import math
 from collections.abc import Container, Iterable
 
 import msgspec
