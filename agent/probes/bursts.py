@@ -27,7 +27,7 @@ class Bursts:
         """The finding, counted unless it belongs to a fault that was; a part has its head's judgement."""
         if ruling.burst is None:
             return finding
-        key = f"{finding.gpu or finding.pci or ''}\x1f{finding.code}\x1f{ruling.burst}\x1f{finding.injected}"
+        key = f"{finding.gpu or finding.pci or ''}\x1f{ruling.burst}\x1f{finding.injected}"
         head = self._heads.get(key)
         if head is not None and abs(now - head.seen) > WINDOW_S:
             head = None
@@ -55,6 +55,7 @@ def _part_of(head: Finding, finding: Finding) -> Finding:
     kept = {name: value for name, value in head.fields.items() if value is not None}
     return msgspec.structs.replace(
         finding,
+        code=head.code,
         count=0,
         device=head.device,
         severity=judged.severity,

@@ -17,7 +17,7 @@ from agent.kernel.prefix import split
 from agent.probes.bursts import Bursts
 from agent.probes.log import Log
 from agent.probes.machine import RULES
-from agent.probes.origin import finding, numbered, stamp_of, when
+from agent.probes.origin import by_program, finding, injected, numbered, stamp_of, when
 from agent.probes.probe import Clear, Finding, Verdict
 from agent.probes.repeats import Repeats
 from agent.probes.ruling import Ruling
@@ -55,6 +55,8 @@ class KernelProbe:
         new, gap = self._tape_of(observation.source).take(_seq(observation))
         verdicts: list[Verdict] = [_lost(observation, gap)] if gap else []
         if new and observation.line:
+            if self._parser.holding and _by_program(observation) != _by_program(self._waiting[0]):
+                verdicts += self.flush(scene, now)  # nobody goes on with what another has begun
             self._waiting = [*self._waiting[-MOST_WAITING:], observation]
             verdicts += self._measure(observation, scene)
             verdicts += self._judge(self._parser.feed(observation.line), scene, now)
@@ -118,12 +120,12 @@ class KernelProbe:
 
     def _judge(self, parsed: Iterable[Parsed], scene: Scene, now: float) -> Iterable[Verdict]:
         for record in parsed:
-            if record.kind is Kind.GPU_AT and record.pci and record.uuid:
+            origin = self._origin(record)
+            if record.kind is Kind.GPU_AT and record.pci and record.uuid and not injected(origin, record):
                 scene.learn(record.pci, record.uuid)
             ruling = _rule(record, scene)
             if ruling is None:
                 continue
-            origin = self._origin(record)
             text = f"{record.pci} {ruling.code} {record.pid} {record.payload or record.text or record.fields}"
             kept = numbered(origin, record) is not None
             ordinal = self._log.copies.ordinal(origin.source, stamp_of(origin, record), text, numbered=kept)
@@ -157,9 +159,14 @@ def _rule(record: Parsed, scene: Scene) -> Ruling | None:
     if record.kind in {Kind.XID, Kind.FALLEN, Kind.RATE_LIMIT}:
         return rule_xid(record, scene.driver)
     if record.kind is Kind.SXID:
-        return rule_sxid(record)
+        return rule_sxid(record, scene.driver)
     rule = RULES.get(record.kind)
     return rule(record) if rule else None
+
+
+def _by_program(record: KernelRecord) -> bool:
+    found = split(record.line or "")
+    return by_program(record, found[0] if found else Prefix(kind="none"))
 
 
 def _seq(record: KernelRecord) -> int | None:

@@ -4,7 +4,7 @@ import math
 from datetime import UTC
 from typing import Any, NamedTuple
 
-from agent.kernel.parsed import Parsed
+from agent.kernel.parsed import Parsed, Prefix
 from agent.kernel.stamps import Stamps
 from agent.probes.copies import Stamp
 from agent.probes.probe import Finding
@@ -79,13 +79,16 @@ def _earlier_s(origin: KernelRecord, record: Parsed) -> float:
 
 
 def injected(origin: KernelRecord, record: Parsed) -> bool:
-    """Whether a program wrote it (a facility that is not the kernel's), or the driver says that a test did."""
-    prefix = record.prefix
+    """Whether a program wrote it, or the driver says that a test did."""
+    return by_program(origin, record.prefix) or bool(record.fields.get("injected"))
+
+
+def by_program(origin: KernelRecord, prefix: Prefix) -> bool:
+    """Whether a program wrote it into the kernel's log: its facility is not the kernel's."""
     facility = origin.facility
     if facility is None and prefix.priority is not None:
         facility = prefix.priority >> 3
-    written = facility not in {None, KERNEL} or prefix.facility not in {None, "kern"}
-    return written or bool(record.fields.get("injected"))
+    return facility not in {None, KERNEL} or prefix.facility not in {None, "kern"}
 
 
 def whose(pci: str | None, about: About, scene: Scene) -> tuple[str | None, tuple[Flag, ...]]:

@@ -16,7 +16,7 @@ from vocab.catalogue import nvlink4
 from vocab.catalogue.codes import row
 from vocab.catalogue.nvlink5 import decode
 from vocab.catalogue.recovery import advice
-from vocab.catalogue.sxids import renumbered
+from vocab.catalogue.sxids import renumbered, worst
 from vocab.events import Flag, Recovery, Severity
 
 BUS_LOST, LINK_ERROR, RECOVERY_ACTION, CONTAINED = 79, 74, 154, 94
@@ -82,20 +82,25 @@ def _stated(plain: Ruling) -> Ruling:
 
 
 def _nvlink5(plain: Ruling, number: int, fields: dict[str, Any], driver: str | None) -> Ruling:
-    branch = (driver or "").partition(".")[0]
     verdict = decode(
         number,
         unit=fields.get("unit"),
         fatal=fields.get("fatal"),
         intrinfo=_word(fields.get("intrinfo")),
         error_status=_word(fields.get("error_status")),
-        driver=int(branch) if branch.isdigit() else None,
+        driver=_branch(driver),
     )
     more = {"subcode": verdict.subcode, "vendor": verdict.bucket, "then": verdict.then}
     known = {name: value for name, value in more.items() if value is not None}
     return msgspec.structs.replace(
         plain, severity=verdict.severity, recovery=verdict.recovery, fields=plain.fields | known
     )
+
+
+def _branch(driver: str | None) -> int | None:
+    """565 of 565.57.01."""
+    branch = (driver or "").partition(".")[0]
+    return int(branch) if branch.isdecimal() else None
 
 
 def _word(text: Any) -> int | None:
@@ -141,7 +146,7 @@ def _link_error(ruling: Ruling, repeats: Repeats, place: str, seen: float) -> Ru
     )
 
 
-def rule_sxid(record: Parsed) -> Ruling | None:
+def rule_sxid(record: Parsed, driver: str | None = None) -> Ruling | None:
     """The ruling on a line of an NVSwitch; without its headline the catalogue's row speaks."""
     if record.sxid is None:
         return None
@@ -152,16 +157,16 @@ def rule_sxid(record: Parsed) -> Ruling | None:
     if record.nvswitch is not None:
         fields["switch"] = record.nvswitch
     port = "" if link is None else f"/link:{link}"
-    code = f"sxid:{renumbered(record.sxid, text)}"
+    code = f"sxid:{renumbered(record.sxid, text, _branch(driver))}"
     return Ruling(
         code=code,
-        severity=None if fatal is None else Severity.CRITICAL if fatal else Severity.WARNING,
+        severity=worst(text) if fatal is None else Severity.CRITICAL if fatal else Severity.WARNING,
         recovery=_sxid_recovery(code) if fatal else None,
         about=About.HOST,
         fields=fields,
         device=None if record.nvswitch is None else f"switch:{record.nvswitch}{port}",
         part=Part.WHOLE if record.form in {"text", "bare"} else Part.PIECE,
-        burst="sxid",
+        burst=f"sxid {record.sxid}",  # as printed: only the headline has the text that tells a number that moved
         orphan=(Flag.PARTIAL,),
     )
 

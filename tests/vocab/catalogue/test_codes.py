@@ -6,7 +6,7 @@ from vocab.catalogue import persistence
 from vocab.catalogue.codes import NAMED, ROWS, SXIDS, XIDS, row
 from vocab.catalogue.persistence import Outlives
 from vocab.catalogue.recovery import advice
-from vocab.catalogue.sxids import renumbered
+from vocab.catalogue.sxids import renumbered, worst
 from vocab.events import Recovery, Scope, Severity
 from vocab.states import ClearsOn
 
@@ -181,6 +181,25 @@ def test_sxid_advice(sxid, severity, recovery):
 )
 def test_sxid_number_is_judged_by_the_text(number, text, today):
     assert renumbered(number, text) == today
+    assert text is None or renumbered(number, text, 535) == today, "whatever the driver"
+
+
+@pytest.mark.parametrize(("branch", "today"), [(520, 28001), (525, 29001), (545, 29001), (550, 28001), (None, 28001)])
+def test_sxid_number_without_a_text_is_judged_by_the_driver(branch, today):
+    assert renumbered(28001, None, branch) == today
+    assert renumbered(20034, None, branch) == 20034
+
+
+@pytest.mark.parametrize(
+    ("text", "severity"),
+    [
+        ("PMGR OVERT Threshold reached. Shutting Down", Severity.CRITICAL),
+        ("Thermal Slowdown Engaged | PMGR WARN Threshold reached", None),
+        (None, None),
+    ],
+)
+def test_switch_that_turns_itself_off_is_critical_whatever_its_number(text, severity):
+    assert worst(text) is severity
 
 
 @pytest.mark.parametrize(
