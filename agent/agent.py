@@ -22,6 +22,7 @@ from agent.loop import Loop
 from agent.memory import pack, unpack
 from agent.page import Page
 from agent.replicas.supervisor import Supervisor
+from agent.ring import Ring
 from agent.scribe import Scribe
 from agent.sources.source import Source
 from agent.spool import Spool
@@ -73,12 +74,14 @@ class Agent:
             replicas=self.supervisor, latest=self.latest, export=self.export, desired=desired,
         )  # fmt: skip
         page = Page()
+        self.ring = Ring(config.state_dir / "recording", config.recording_limit_bytes, node)
         self.scribe = Scribe(
             self.spool, lambda: pack(judge, fences, self.warden.answered), self._wake, self.export.failed
         )
         self.loop = Loop(
             node=node, boot_id=boot_id, clock=clock, steady=steady, judge=judge, warden=self.warden,
             scribe=self.scribe, replicas=self.supervisor, latest=self.latest, page=page, export=self.export,
+            ring=self.ring,
         )  # fmt: skip
         self._client = Client(config.controller, token=self._token, tls=_client_tls(config))
         self.uplink = Uplink(
@@ -93,7 +96,9 @@ class Agent:
     async def run(self, stop: asyncio.Event) -> None:
         """Work until ``stop`` is set. Raises ConfigError if the address cannot be had."""
         config = self._config
-        api = Api(self.loop, self.latest, self.warden, self.spool, self.uplink, config.controller, self.hardware)
+        api = Api(
+            self.loop, self.latest, self.warden, self.spool, self.uplink, config.controller, self.hardware, self.ring
+        )
         app = api.app(self.export, self._token)
         runner = await listen(app, config.listen, token=self._token, tls=_server_tls(config))
         self.listens = True
@@ -102,6 +107,7 @@ class Agent:
                 await self._work(stop)
         finally:
             await self.scribe.close()
+            self.ring.flush()
             await runner.cleanup()
 
     async def _work(self, stop: asyncio.Event) -> None:

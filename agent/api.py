@@ -10,6 +10,7 @@ from agent.export import Export
 from agent.hardware import Hardware
 from agent.latest import Latest, SourceView
 from agent.loop import Loop
+from agent.ring import Ring
 from agent.spool import Spool
 from agent.uplink import Uplink
 from agent.warden import Warden
@@ -73,6 +74,7 @@ class Api:
         uplink: Uplink,
         controller: str,
         hardware: Hardware,
+        ring: Ring,
     ) -> None:
         self._loop = loop
         self._latest = latest
@@ -81,6 +83,7 @@ class Api:
         self._uplink = uplink
         self._controller = controller
         self._hardware = hardware
+        self._ring = ring
 
     def app(self, export: Export, token: str | None) -> web.Application:
         """The application, with /healthz, /readyz and /metrics."""
@@ -88,6 +91,7 @@ class Api:
         app.middlewares.append(_refreshed(lambda: self._refresh(export)))
         app.router.add_get("/api/v1/node", self._node)
         app.router.add_get("/api/v1/events", self._events)
+        app.router.add_get("/api/v1/recording", self._recording)
         app.router.add_post("/api/v1/drills", self._drills)
         return app
 
@@ -128,6 +132,15 @@ class Api:
         """The events of late, oldest first, as JSON Lines."""
         lines = [msgspec.json.encode(event) + b"\n" for event in self._latest.events.values()]
         return web.Response(body=b"".join(lines), content_type="application/x-ndjson")
+
+    async def _recording(self, request: web.Request) -> web.StreamResponse:
+        """The raw observations of late, as a recording for ``corral replay``."""
+        answer = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
+        await answer.prepare(request)
+        for lines in self._ring.lines():
+            await answer.write(lines)
+        await answer.write_eof()
+        return answer
 
     async def _drills(self, request: web.Request) -> web.Response:
         records = self._hardware.drill(await request.read())

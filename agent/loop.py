@@ -10,7 +10,8 @@ for a driver, a replica or the controller. What one input breaks is logged and c
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 
 from agent.export import Export
 from agent.fence import Step
@@ -18,6 +19,7 @@ from agent.judge import Judge
 from agent.latest import Latest
 from agent.page import Page
 from agent.probes.sane import clean
+from agent.ring import Ring
 from agent.scribe import Scribe
 from agent.steady import Steady
 from agent.warden import Replicas, Warden
@@ -51,6 +53,7 @@ class Loop:
         latest: Latest,
         page: Page,
         export: Export,
+        ring: Ring | None = None,
     ) -> None:
         self.node = node
         self._boot_id = boot_id
@@ -63,6 +66,7 @@ class Loop:
         self._latest = latest
         self._page = page
         self._export = export
+        self._ring = ring or Ring(Path(), 0, node)
         self._early: list[AnyObservation] | None = []
         self._early_until = self.now() + EARLY_S
         self._saved_at = self.now()
@@ -123,6 +127,7 @@ class Loop:
         """A new Desired is on disk: take it."""
         now = self.now()
         answers = self._warden.apply(desired)
+        self._keep(answers)
         if answers:
             self._record(answers, now)
         self._settle([], self._warden.tick(now), now)
@@ -147,12 +152,15 @@ class Loop:
         items = self._judge.observe(observation, now)
         self._show(observation, now)
         self._settle(items, self._witness(observation, now), now)
+        self._ring.add(observation)  # after the fence that it led to, which stands before it
         if isinstance(observation, NodeSeen) or _unreadable(observation):
             self._release()
 
     def _settle(self, items: Sequence[Item], steps: Sequence[Step], now: float) -> None:
         """Fences first, for they count in milliseconds; then the record of it all, in the order of the acts."""
-        everything = [*self._warden.judge(items, steps, now), *items]
+        acts = self._warden.judge(items, steps, now)
+        everything = [*acts, *items]
+        self._keep(acts)
         if everything:
             self._record(everything, now)
             self._tell(everything)
@@ -162,6 +170,11 @@ class Loop:
             return []
         gpu = self._judge.scene.sampled(observation)
         return [] if gpu is None else self._warden.fences.sampled(gpu, observation, self._warden.bounds, now)
+
+    def _keep(self, acts: Iterable[Item]) -> None:
+        """Put what the agent did by itself, or answered, into the ring."""
+        for act in acts:
+            self._ring.acted(act)
 
     def _record(self, items: Sequence[Item], now: float) -> None:
         self._scribe.add(items)

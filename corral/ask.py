@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -25,15 +26,23 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON i
 
 def ask(url: str, method: str, path: str, kind: type[T] | Any = Any, body: Any = None, **query: Any) -> Any:
     """One request to the process at ``url``; raises Unreachable, Refused or InputError."""
+    return _at(url, lambda client: client.call(method, path, kind, body, **query))
 
+
+def fetch(url: str, path: str, *, timeout_s: float = 60.0) -> bytes:
+    """What the process at ``url`` answers to a GET, as it came; raises as ``ask`` does."""
+    return _at(url, lambda client: client.fetch("GET", path, timeout_s=timeout_s))
+
+
+def _at(url: str, question: Callable[[Client], Awaitable[T]]) -> T:
     if not url.startswith(("http://", "https://")) or not urlsplit(url).hostname:
         raise InputError(f"{url!r} is not an address like {CONTROLLER}; set CORRAL_URL or --url")
 
-    async def go() -> Any:
+    async def go() -> T:
         token_file = os.environ.get("CORRAL_TOKEN_FILE")
         token = read_token(Path(token_file) if token_file else None)
         async with Client(url, token=token) as client:
-            return await client.call(method, path, kind, body, **query)
+            return await question(client)
 
     try:
         return asyncio.run(go())

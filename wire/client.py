@@ -45,6 +45,11 @@ class Client:
 
         Raises Unreachable (no answer in time, or 5xx), InputError (400) or Refused (another 4xx).
         """
+        raw = await self.fetch(method, path, body, timeout_s=timeout_s, **query)
+        return msgspec.json.decode(raw or b"null", type=kind)
+
+    async def fetch(self, method: str, path: str, body: Any = None, *, timeout_s: float = 10.0, **query: Any) -> bytes:
+        """As ``call``; the answer as it came."""
         url = self.base + path
         data = None if body is None else msgspec.json.encode(body)
         timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=CONNECT_S)
@@ -63,7 +68,7 @@ class Client:
             raise Unreachable(f"{url} does not answer: {error or type(error).__name__}") from error
         if status >= 400:
             raise _failure(url, status, raw)
-        return msgspec.json.decode(raw or b"null", type=kind)
+        return raw
 
 
 class _Error(msgspec.Struct):
