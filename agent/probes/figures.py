@@ -73,6 +73,11 @@ def finding(
     )
 
 
+def storable(figures: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Figures that others named and typed, as they can be stored: a number of more than 64 bits as its digits."""
+    return {name: str(v) if isinstance(v, int) and abs(v) >= 2**63 else v for name, v in (figures or {}).items()}
+
+
 def node_finding(
     code: str,
     at: float,
@@ -106,11 +111,11 @@ def node_finding(
         recovery=recovery,
         source=source,
         first=(code, *first, stamp),
-        fields=dict(fields or {}),
+        fields=storable(fields),
         text=text,
         evidence=(
             Evidence(
-                source=source.value, at=stamp, line=None if readings else text, readings=dict(readings or {}) or None
+                source=source.value, at=stamp, line=None if readings else text, readings=storable(readings) or None
             ),
         ),
     )

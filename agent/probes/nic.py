@@ -86,7 +86,7 @@ class NicProbe(msgspec.Struct):
         grown, full = {}, set()
         for name, end in WIDTHS.items():
             value = read.get(name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+            if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**63:
                 full |= {name} & port.saturated  # not read this time: as before
                 continue
             before = port.counters.get(name)

@@ -16,6 +16,8 @@ from vocab.observations import AnyObservation, NodeSeen, ServiceSeen
 CODE = "service_flapping"
 MOST = 3
 WINDOW_S = 600.0
+MOST_TOLD = 100  # restarts between two looks that are counted one by one; systemd itself gives up after a few
+LAST_COUNT = 2**32 - 1  # systemd's counter is 32 bits wide
 
 
 class Unit(msgspec.Struct):
@@ -48,7 +50,9 @@ class ServiceProbe(msgspec.Struct):
 
     def _seen(self, seen: ServiceSeen, now: float) -> Sequence[Verdict]:
         unit = self.units.setdefault(seen.unit, Unit())
-        unit.times += [now] * _restarts(unit, seen)
+        if seen.restarts is not None and not 0 <= seen.restarts < LAST_COUNT:
+            seen = msgspec.structs.replace(seen, restarts=None)
+        unit.times += [now] * min(_restarts(unit, seen), MOST_TOLD)
         unit.restarts = unit.restarts if seen.restarts is None else seen.restarts
         unit.started_at = unit.started_at if seen.started_at is None else seen.started_at
         unit.times = [at for at in unit.times if now - at < WINDOW_S]
