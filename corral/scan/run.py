@@ -9,10 +9,11 @@ import msgspec
 from agent.kernel.parsed import Parsed, Prefix
 from agent.kernel.parser import Parser
 from agent.kernel.prefix import split
+from agent.kernel.stamps import Stamps, zone
+from corral.jsonl import one_line
 from corral.scan.files import Entry, blocks, journal
 from corral.scan.judged import SOURCES, Judged
 from corral.scan.sieve import Sieve
-from agent.kernel.stamps import Stamps, zone
 from corral.scan.table import HEADER, line
 from vocab.errors import InputError
 from vocab.events import Event, Severity
@@ -74,7 +75,7 @@ class _Report:
                 self._row(found)
 
     def _print(self, document: object) -> None:
-        self._out.write(msgspec.json.encode(document).decode() + "\n")
+        self._out.write(one_line(msgspec.json.encode(document)))
 
     def _row(self, event: Event) -> None:
         if not self._began:
