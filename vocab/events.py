@@ -150,12 +150,21 @@ class Cleared(msgspec.Struct, frozen=True, kw_only=True):
 
 
 MAX_EVIDENCE = 20
+FIRST_S, LAST_S = -62135596800.0, 253402300799.0  # the years 1 and 9999: the calendar has no others
 HISTORY = "history"  # a field that is set on events of an earlier boot: they are shown and open nothing
 
 
 def rfc3339(at: float) -> str:
-    """``at`` (seconds since the epoch) as RFC 3339 UTC with microseconds and ``Z``."""
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
+    """``at`` (seconds since the epoch) as RFC 3339 UTC with microseconds and ``Z``.
+
+    Beyond the calendar it is the calendar's end: stamps come from log lines, where any number can stand.
+    """
+    return (
+        datetime.fromtimestamp(min(max(at, FIRST_S), LAST_S), UTC)
+        .isoformat(timespec="microseconds")
+        .removesuffix("+00:00")
+        + "Z"
+    )
 
 
 def epoch_s(stamp: str) -> float:

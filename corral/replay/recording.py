@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from corral.replay.forgive import forgive
 from vocab.errors import InputError
+from vocab.events import FIRST_S, LAST_S
 from vocab.observations import (
     AnyObservation,
     DriverEvent,
@@ -56,6 +57,8 @@ class Recording:
             with path.open("rb") as file:
                 for number, raw in enumerate(file, 1):
                     at, observation = self._line(raw, path, number)
+                    if at != math.inf and not FIRST_S <= at <= LAST_S:
+                        raise InputError(f"{path}:{number}: at {at:g} is no time in seconds since the epoch")
                     if at < last:
                         raise InputError(f"{path}:{number}: at {at:g} is before {last:g}, the line before it")
                     last = at if at != math.inf else last

@@ -119,3 +119,9 @@ def test_every_kind_is_read_with_keys_that_nobody_knows(read: Any, kind: str) ->
 def test_what_names_the_subject_must_be_there(read: Any) -> None:
     with pytest.raises(InputError, match=r"r\.jsonl:1: not an observation: .*boot_id"):
         read(obs="node", gpus=[GPU])
+
+
+@pytest.mark.parametrize("at", [1e300, -1e300, 1e12])
+def test_a_time_beyond_the_calendar_is_none(read: Any, at: float) -> None:
+    with pytest.raises(InputError, match=r"r\.jsonl:1: at .* is no time"):
+        read(obs="end", at=at)

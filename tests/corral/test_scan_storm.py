@@ -62,3 +62,10 @@ def test_cost_of_a_line_does_not_grow_with_the_nodes_of_the_log(tmp_path):
     seconds_for(tmp_path / "warm", 100)
     few, many = (seconds_for(tmp_path / "log", 1500, nodes=nodes) for nodes in (15, 750))
     assert many < 6 * few, "a judge a node costs something; a look at all of them at every line would cost fifty times"
+
+
+def test_a_stamp_beyond_the_calendar_is_its_end(tmp_path):
+    path, out = tmp_path / "log", io.StringIO()
+    path.write_text("[999999999999.000000] NVRM: Xid (PCI:0000:b2:00): 79, GPU has fallen off the bus.")
+    assert scan([str(path)], "json", None, 1.8e9, 1.7e9, out, io.StringIO()) == 1
+    assert json.loads(out.getvalue())["at"].startswith("9999-12-31")

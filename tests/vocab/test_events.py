@@ -22,6 +22,11 @@ def test_times_survive_the_wire_to_the_microsecond(moment: datetime) -> None:
     assert abs(epoch_s(stamp) - moment.timestamp()) < 2e-6
 
 
+def test_a_time_beyond_the_calendar_is_its_end() -> None:
+    assert rfc3339(1e300) == rfc3339(1e12) == "9999-12-31T23:59:59.000000Z"
+    assert rfc3339(-1e300) == "0001-01-01T00:00:00.000000Z"
+
+
 def test_the_same_evidence_gives_the_same_id_and_any_difference_another() -> None:
     one = event_id("boot", "GPU-1", "xid:79", "", [12])
     assert one == event_id("boot", "GPU-1", "xid:79", "", [12])
