@@ -14,15 +14,20 @@ from agent.probes.tenants import Look, Process, Tenant, Tenants
 from vocab.events import Evidence, Scope, Source, rfc3339
 
 FAILED, STUCK, ZOMBIE = "replica_failed_cleanup", "stuck_in_kernel", "memory_zombie"
+PROOF_S = 10.0  # in which a look at the processes of an ended replica is due; without one they are taken for gone
 PATIENCE_S = 30.0  # a driver takes seconds to free the memory of a killed process, half a minute for a full board
 
 
 class Wake(msgspec.Struct):
-    """What one ended life leaves behind: when it ended, and what was said of it."""
+    """What one ended life leaves behind: when it ended, and what was said of it.
+
+    ``proof_due``: until when its processes that nobody has looked at since are not taken for gone.
+    """
 
     ended_at: float
     at: float
     due: float | None
+    proof_due: float | None = None
     said: dict[str, list[str]] = {}  # code -> GPUs of its findings
 
 
@@ -45,7 +50,8 @@ class CleanupProbe(msgspec.Struct):
             return self._over(tenant, wake, at)
         if wake is None:
             wake = self.wakes[tenant.replica] = Wake(tenant.ended_at, at, tenant.ended_at + PATIENCE_S)
-        if self.leftovers(tenant, tenants):
+            wake.proof_due = None if tenant.is_reaped else tenant.ended_at + PROOF_S
+        if any(_left(tenant, tenants)):
             return self._judge(tenant, wake, tenants, at, now)
         return self._over(tenant, wake, at)
 
@@ -54,6 +60,8 @@ class CleanupProbe(msgspec.Struct):
         verdicts: list[Verdict] = []
         for replica, wake in self.wakes.items():
             tenant = tenants.named.get(replica)
+            if wake.proof_due is not None and now >= wake.proof_due:
+                wake.proof_due = None
             if wake.due is not None and now >= wake.due:
                 at = wake.at + (wake.due - wake.ended_at)
                 wake.due = None
@@ -63,13 +71,18 @@ class CleanupProbe(msgspec.Struct):
 
     def next_deadline(self) -> float | None:
         """When the first patience is over."""
-        return min((wake.due for wake in self.wakes.values() if wake.due is not None), default=None)
+        times = [time for wake in self.wakes.values() for time in (wake.due, wake.proof_due)]
+        return min((time for time in times if time is not None), default=None)
 
     def leftovers(self, tenant: Tenant, tenants: Tenants) -> list[int]:
-        """The processes of an ended replica that live or still own memory of a GPU."""
+        """The processes of an ended replica that live, still own memory of a GPU, or may do so."""
         if tenant.ended_at is None:
             return []
-        return sorted({pid for pid, _ in _left(tenant, tenants)})
+        wake = self.wakes.get(tenant.replica)
+        unseen = tenant.pids[1:] if wake is not None and wake.proof_due is not None else ()
+        return sorted(
+            {pid for pid, _ in _left(tenant, tenants)} | {pid for pid in unseen if pid not in tenants.processes}
+        )
 
     # -- verdicts ---------------------------------------------------------------------------------------
 

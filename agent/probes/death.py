@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from agent.probes.probe import Clear, Finding, Verdict
-from agent.probes.tenants import DEAD_STATES, LEAVING, Look, Tenant, Tenants, is_asked
+from agent.probes.tenants import DEAD_STATES, LEAVING, REAPED, Look, Tenant, Tenants, is_asked
 from vocab.catalogue.cuda import Blame, CudaError, error_in, known_error
 from vocab.catalogue.exits import UNSEEN, ending, signal_of
 from vocab.events import Evidence, Source, rfc3339
@@ -42,6 +42,7 @@ class Life(msgspec.Struct):
 
     down: bool = False  # this life has ended and that was said
     open: bool = False  # a death was said and it has not served since
+    looked: bool = False  # it was looked at since its death: only what moves from then on speaks for it
     shut: int = 0
     shut_as: str = ""
     error: int | str | None = None
@@ -77,9 +78,10 @@ class DeathProbe(msgspec.Struct):
         asked = before.asked or before.phase in LEAVING or is_asked(how) or (how.code == 0 and how.signal is None)
         outside = tenant.observed and (seen.exit is None or ending(how.code, how.signal).verdict in OUTSIDE)
         tenant.asked = tenant.asked or asked or outside
+        tenant.is_reaped = how.reason in REAPED or len(tenant.pids) <= 1
         if life.down or asked or outside:
             return ()
-        life.down = life.open = True
+        life.down = life.open = life.looked = True
         return (_died(look, life, how, now, pids=tenants.pids_of(tenant)),)
 
     # -- it lives, but cannot work ----------------------------------------------------------------------
@@ -92,7 +94,7 @@ class DeathProbe(msgspec.Struct):
         text = self._shut(look, life) or self._broken(look, life) or _lost_process(look)
         if text is None:
             return ()
-        life.down = life.open = True
+        life.down = life.open = life.looked = True
         pids, living = tenants.pids_of(tenant), _living(tenant, tenants)
         return (_died(look, life, None, now, text=text, pids=pids, living=living),)
 
@@ -128,7 +130,8 @@ class DeathProbe(msgspec.Struct):
         if not life.open or seen.phase in LEAVING:
             return ()
         back = not life.down and (seen.ready or seen.phase == "ready")  # in a new life
-        back = back or (life.down and bool(look.moved))  # or in the one that was given up
+        back = back or (life.down and life.looked and bool(look.moved))  # or in the one that was given up
+        life.looked = life.looked or life.down
         opened = life.down and life.shut >= IN_A_ROW and seen.health == 200
         if not (back or opened):
             return ()
@@ -151,6 +154,7 @@ class DeathProbe(msgspec.Struct):
         if life.down or tenant.asked or tenant.phase in LEAVING or stopped_by_owner or not mine:
             return ()
         life.down = life.open = True
+        life.looked = False
         name = f" ({seen.name})" if seen.name else ""
         text = f"its process {seen.pid}{name} is gone"
         last = ReplicaSeen(at=seen.at, node=seen.node, replica=tenant.replica)

@@ -63,11 +63,17 @@ class DrainProbe(msgspec.Struct):
                 drain.due = None
 
     def released(self, replica: str, tenants: Tenants) -> str:
-        """Why it is over; "" if it is not, or if a GPU still lists a process of it."""
+        """Why it is over; "" if it is not, or if a GPU still lists a process of it.
+
+        Lists that were told since it is empty and name none of its processes prove it at once.
+        """
         drain, tenant = self.drains.get(replica), tenants.named.get(replica)
-        if drain is None or tenant is None or drain.empty_since is None or drain.due is not None:
+        if drain is None or tenant is None or drain.empty_since is None:
             return ""
         pids = set(tenants.pids_of(tenant))
         listings = [tenants.gpus.get(gpu) for gpu in tenant.gpus]
-        held = any(known and known.processes and pids & known.processes.keys() for known in listings)
-        return "" if held else drain.why
+        if any(known and known.processes and pids & known.processes.keys() for known in listings):
+            return ""
+        told = [known.told_at for known in listings if known is not None and known.told_at is not None]
+        free = bool(pids) and len(told) == len(listings) and min(told) >= drain.empty_since and drain.why != STILL
+        return drain.why if free or drain.due is None else ""

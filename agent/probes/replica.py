@@ -84,11 +84,15 @@ class ReplicaProbe(msgspec.Struct):
             *died,
             *lives,
             *self.collective.looked(look, self.tenants, now),
-            *(() if self.death.is_down(seen.replica) else self.stall.looked(look, self.tenants, now)),
+            *(() if self._is_explained(seen.replica) else self.stall.looked(look, self.tenants, now)),
             *self.requests.looked(look),
             *self.wrong_gpu.looked(look, self.tenants, scene),
             *self.cleanup.looked(look, self.tenants, now),
         )
+
+    def _is_explained(self, replica: str) -> bool:
+        """Whether it is known already why a replica does not step."""
+        return self.death.is_down(replica) or self.collective.stands(replica)
 
     def _met(self, seen: ProcessSeen, now: float) -> Sequence[Verdict]:
         tenant = self.tenants.meet(seen, now)

@@ -12,6 +12,7 @@ from vocab.observations import ClockStep, Exit, GpuSample, Member, ProcessSeen, 
 from vocab.readings import Readings
 
 LEAVING = frozenset({"draining", "stopped"})  # phases in which an end is what was asked for
+REAPED = frozenset({"drained", "cut off", "killed", "crashed", "exit unseen", "crash_loop"})  # a supervisor's words
 ASKED = frozenset({"asked", "drained", "cut off", "killed", "stopped"})  # reasons of an end that somebody ordered
 DEAD_STATES = frozenset({"gone", "Z", "X"})  # a zombie has ended: it only waits to be counted by its parent
 FRESH_S = 65.0  # readings come each second live, and each half minute in recordings
@@ -56,6 +57,7 @@ class Tenant(msgspec.Struct):
     began_at: float = 0.0
     ended_at: float | None = None
     asked: bool = False  # this life's end was ordered
+    is_reaped: bool = False  # whoever told its end has seen its whole session end
     step: int | None = None
     tokens: int | None = None
     ok: int | None = None
@@ -96,6 +98,7 @@ class Tenants(msgspec.Struct):
         new_life = _is_new_life(tenant, seen)
         if new_life:
             tenant.began_at, tenant.ended_at, tenant.asked, tenant.was_ready = now, None, False, False
+            tenant.is_reaped = False
             tenant.step = tenant.tokens = tenant.ok = tenant.moved_at = None
         moved = _follow(tenant, seen, now)
         tenant.deployment = seen.deployment or tenant.deployment

@@ -215,7 +215,7 @@ class Fleet:
     def mark(self, incident: IncidentLine) -> Mark:
         """How everything stands that the next step of an incident depends on."""
         subject = incident.subject
-        replicas = [replica for replica in [self.roster.living.get(subject.replica or "")] if replica is not None]
+        replicas = [replica for replica in [self.roster.find(subject.replica)] if replica is not None]
         gpu = self.gpus.get(subject.gpu or "")
         node = gpu.node if gpu is not None else subject.node
         replicas += self.roster.on(subject.gpu) if subject.gpu else self.roster.at(subject.node or "")

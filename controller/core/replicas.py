@@ -39,6 +39,7 @@ class Replica(msgspec.Struct):
     gpus: tuple[str, ...]
     start: str | None = None
     status: ReplicaStatus | None = None
+    looped: bool = False  # it was a crash loop: that stays its word
 
     @property
     def subject(self) -> Subject:
@@ -116,7 +117,7 @@ def word(ledger: Ledger, replica: Replica) -> ReplicaState:
     stage = life(ledger, replica)
     status = replica.status
     if stage is Life.ENDED:
-        return ReplicaState.STOPPED
+        return ReplicaState.CRASH_LOOP if replica.looped else ReplicaState.STOPPED
     codes = {ledger.conditions[key].code for key in ledger.conditions_of.get(replica.subject, ())}
     if status is not None and status.phase == "stopped":
         return ReplicaState.CRASH_LOOP if CRASH_LOOP in codes and stage is Life.RUN else _dead_word(stage, status)

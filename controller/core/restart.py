@@ -187,7 +187,8 @@ def _awaits_its_agent(fleet: Fleet, replica: Replica, calling: ConditionLine) ->
     """Whether its end is known from the event alone: its agent's next list says whether it starts it again itself."""
     events = [fleet.ledger.events[key] for key in calling.events if key in fleet.ledger.events]
     ended = bool(events) and events[-1].fields.get("exit") is not None
-    return ended and replica.status is not None and replica.status.phase in {"ready", "draining"}
+    status = replica.status
+    return ended and status is not None and status.exit is None and status.phase != "stopped"
 
 
 def due_at(fleet: Fleet, replica: Replica, calling: ConditionLine, now: float) -> float:

@@ -222,9 +222,10 @@ def _failed(fleet: Fleet, replica: Replica, now: float) -> Iterator[StateLine]:
     exit_ = replica.status.exit if replica.status else None
     if before is None or before in OVER or exit_ is None or (exit_.code == 0 and exit_.signal is None):
         return
-    if reachable(before, ReplicaState.FAILED) is ReplicaState.FAILED:
+    to = fleet.word_of(replica)
+    if reachable(before, to) is to:
         why = f"exit: {exit_.reason or exit_.text or exit_.code}"
-        yield StateLine(at=now, subject=replica.subject, from_=before, to=ReplicaState.FAILED, why=why)
+        yield StateLine(at=now, subject=replica.subject, from_=before, to=to, why=why)
 
 
 def _how_it_ended(replica: Replica) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from controller.core.replicas import Replica
 from vocab.lines import ActionLine, StateLine
 from vocab.messages import ReplicaStatus
-from vocab.states import ActionKind, ActionState
+from vocab.states import ActionKind, ActionState, ReplicaState
 
 GAVE_UP = "replica/gave_up"  # the rule under which a replica that its agent no longer restarts is taken away
 FAILURES_KEPT = 64  # of a deployment: many more than a window's budget
@@ -39,6 +39,8 @@ class Roster:
             self.add(Replica(name, line.deployment or "", line.target.node, line.target.gpus))
         replica = self.find(name)
         if replica is None or isinstance(line, StateLine):
+            if replica is not None and isinstance(line, StateLine):
+                replica.looped = line.to == ReplicaState.CRASH_LOOP
             return
         if line.of is ActionKind.START_REPLICA and line.target is not None:
             replica.start = line.id

@@ -17,7 +17,11 @@ ACCEPTED = "accepted"  # a recording's word for an order that its node has begun
 AGENT = "agent"  # ``by`` of what an agent did by itself, within its bounds
 STARTED = frozenset({ActionState.ORDERED, ActionState.RUNNING})
 FENCES = {("fence", "done"): "placed", ("fence", "refused"): "refused", ("unfence", "done"): "expired"}
-ENDS = frozenset({ActionKind.DRAIN, ActionKind.STOP_REPLICA, ActionKind.RESTART_REPLICA})
+ENDS: dict[ActionKind, frozenset[ActionState]] = {  # what asks a replica to end, and while it is how far
+    ActionKind.DRAIN: STARTED,
+    ActionKind.STOP_REPLICA: STARTED,
+    ActionKind.RESTART_REPLICA: frozenset({ActionState.ORDERED}),  # a new process is not asked to end
+}
 PASS, PROBLEM = "pass", "problem"
 
 
@@ -72,7 +76,7 @@ def as_ordered(seen: AnyObservation, orders: Iterable[ActionLine]) -> AnyObserva
     if not isinstance(seen, ReplicaSeen) or (seen.exit is None and seen.phase != "stopped"):
         return seen
     exit_ = seen.exit or Exit()
-    asked = any(o.subject.replica == seen.replica and o.of in ENDS and o.state in STARTED for o in orders)
+    asked = any(o.subject.replica == seen.replica and o.state in ENDS.get(o.of, ()) for o in orders)
     return replace(seen, exit=replace(exit_, reason="asked")) if asked and exit_.reason is None else seen
 
 
