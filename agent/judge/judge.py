@@ -224,7 +224,12 @@ class Judge:
             for key, event in folds.of_codes(effects)
             if event.cause is None and (everywhere or place_of(event) == place)
         ]
-        folds.change(waiting, self._explained)
+        folds.change(waiting, self._if_explained)
+
+    def _if_explained(self, event: Event, seen: float) -> Event:
+        """The event with the cause that is known by now; one that has none stands as it was judged."""
+        explained = self._explained(event, seen)
+        return explained if explained.cause is not None else event
 
     def _excuse(self, keys: Iterable[str] | None = None) -> None:
         """Outcomes that do not stand alone: those of these keys, or those whose process is seen to have ended."""
