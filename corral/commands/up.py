@@ -18,7 +18,7 @@ from vocab.errors import CorralError
 from vocab.states import Level
 from wire.client import Client
 
-REPLICAS_S = 180.0  # loading a large model from a slow disk takes minutes; after this we say so and go on
+REPLICAS_S = 60.0  # a large model takes longer, and a held GPU for ever: then we say so, and where all answer
 
 
 @click.command(help="Start controller, agent, engine replicas and gateway on this machine; Ctrl-C stops them all.\n\n"
@@ -95,7 +95,7 @@ def _welcome(plan: Plan, console: Console, *, all_ready: bool) -> None:
     else:
         console.print(f"node {plan.node} with its NVIDIA GPUs, level {plan.level}")
     if not all_ready:
-        console.print(f"[yellow]not all replicas are ready yet[/]; see {plan.run}/replicas/*/log")
+        console.print(f"[yellow]not all replicas are ready yet[/]; see `corral status` and {plan.run}/replicas/*/log")
     console.print(f"  fleet page   {plan.controller}/")
     console.print(f"  chat         {plan.gateway}/v1/chat/completions   (models: chat, pair)")
     console.print(f"  metrics      {plan.controller}/metrics  {plan.agent}/metrics  {plan.gateway}/metrics")
