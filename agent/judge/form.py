@@ -1,5 +1,6 @@
 """From a finding to an event: the catalogue's judgement, the identity, and the key under which repeats fold."""
 
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -17,9 +18,13 @@ _ALWAYS_APART = ("replica", "source", "slot", *_OF_INSTANCE)  # one node or GPU 
 
 def discriminator(finding: Finding) -> str:
     """What tells this event from another of its code on the same subject."""
-    names = (*row(finding.code).discriminator, *_ALWAYS_APART)
-    values = {name: _value(finding, name) for name in names}
-    return ",".join(f"{name}={value}" for name, value in values.items() if value is not None)
+    values = ((name, _value(finding, name)) for name in _apart(finding.code))
+    return ",".join([f"{name}={value}" for name, value in values if value is not None])
+
+
+@lru_cache(maxsize=512)
+def _apart(code: str) -> tuple[str, ...]:
+    return (*row(code).discriminator, *_ALWAYS_APART)
 
 
 def _value(finding: Finding, name: str) -> Any:
