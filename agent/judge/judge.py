@@ -14,45 +14,22 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from agent.judge.alone import OUTCOMES, WHY, Alone
-from agent.judge.blame import WITHIN_S, Blame
-from agent.judge.folds import Folds
+from agent.judge.alone import OUTCOMES, WHY
+from agent.judge.blame import WITHIN_S
 from agent.judge.form import agrees, as_it_stands, fold_key, form, is_partial, noted, quiet
-from agent.judge.gauges import Gauges
-from agent.judge.links import BY_EFFECT, Memory, effects_of, place_of, reaches_peers
-from agent.judge.standing import Board
+from agent.judge.links import BY_EFFECT, effects_of, place_of, reaches_peers
+from agent.judge.mind import Mind
 from agent.probes.kernel import KernelProbe
-from agent.probes.log import Log
 from agent.probes.probe import Clear, Finding, Probe, TimedProbe, Verdict
-from agent.probes.pushed import PushedProbe
 from agent.probes.replica import ReplicaProbe
 from agent.probes.sane import clean
 from agent.probes.scene import Scene
-from agent.probes.source import SourceProbe
-from agent.probes.tape import Tape
 from vocab.errors import InputError
 from vocab.events import Event, Flag
 from vocab.messages import ClearedItem, EventItem
 from vocab.observations import AnyObservation, GpuSample, KernelRecord, NodeSeen
 
 Judged = EventItem | ClearedItem
-
-
-class Mind(msgspec.Struct):
-    """All that a judge remembers."""
-
-    scene: Scene
-    tape: Tape = msgspec.field(default_factory=Tape)
-    log: Log = msgspec.field(default_factory=Log)
-    pushed: PushedProbe = msgspec.field(default_factory=PushedProbe)
-    folds: Folds = msgspec.field(default_factory=Folds)
-    board: Board = msgspec.field(default_factory=Board)
-    memory: Memory = msgspec.field(default_factory=Memory)
-    alone: Alone = msgspec.field(default_factory=Alone)
-    blame: Blame = msgspec.field(default_factory=Blame)
-    gauges: Gauges = msgspec.field(default_factory=Gauges)
-    replica: ReplicaProbe = msgspec.field(default_factory=ReplicaProbe)
-    source: SourceProbe = msgspec.field(default_factory=SourceProbe)
 
 
 class Judge:
@@ -96,6 +73,16 @@ class Judge:
         """The last kernel record that is judged to its end; reading may go on after it."""
         return self._mind.tape.judged
 
+    def enter(self, boot_id: str, now: float) -> list[Judged]:
+        """The log that is read goes on with this boot: what came before is of another."""
+        items: list[Judged] = []
+        if self.scene.boot_id not in {None, boot_id}:
+            items += self._take(self._kernel.flush(self.scene, now), now)
+            self._kernel.rewind()
+            self._mind.pushed.rewind()
+        self.scene.boot_id = boot_id
+        return items
+
     def open_counts(self) -> dict[str, int]:
         """The count of every event that may still grow, by id."""
         return {fold.event.id: fold.event.count for fold in self._mind.folds.open.values()}
@@ -106,6 +93,8 @@ class Judge:
         if isinstance(observation, GpuSample):
             observation = clean(observation)
         elif isinstance(observation, NodeSeen):
+            if observation.boot_id != self.scene.boot_id:  # what still waits for a next line is of the boot before
+                items += self._take(self._kernel.flush(self.scene, now), now)
             items += self._see(observation)
         for probe in self._probes:
             items += self._take(probe.observe(observation, self.scene, now), now)

@@ -33,6 +33,7 @@ class Entry(NamedTuple):
     kernel_s: float | None = None
     facility: int | None = None
     source: str | None = None
+    boot_id: str | None = None
 
 
 class _JournalEntry(msgspec.Struct):
@@ -44,6 +45,7 @@ class _JournalEntry(msgspec.Struct):
     transport: str | None = msgspec.field(name="_TRANSPORT", default=None)
     host: str | None = msgspec.field(name="_HOSTNAME", default=None)
     facility: str | None = msgspec.field(name="SYSLOG_FACILITY", default=None)
+    boot_id: str | None = msgspec.field(name="_BOOT_ID", default=None)
 
 
 _DECODER = msgspec.json.Decoder(_JournalEntry)
@@ -106,6 +108,7 @@ def journal(line: str) -> Entry | None:
         kernel_s=_micros(entry.monotonic),
         facility=int(entry.facility) if entry.facility and entry.facility.isdecimal() else None,
         source="journal",
+        boot_id=entry.boot_id,
     )
 
 

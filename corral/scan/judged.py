@@ -84,7 +84,15 @@ class Judged:
         self._place = 0
 
     def take(
-        self, line: str, *, source: str, node: str, at: float | None, kernel_s: float | None, facility: int | None
+        self,
+        line: str,
+        *,
+        source: str,
+        node: str,
+        at: float | None,
+        kernel_s: float | None,
+        facility: int | None,
+        boot_id: str | None = None,
     ) -> Iterator[Event]:
         """Judge one line or record; gives the events that are over by now."""
         now = self._time.move(at, kernel_s)
@@ -98,6 +106,8 @@ class Judged:
         )
         kept = self._nodes.get(node) or self._nodes.setdefault(node, _Node(node))
         self._place += 1
+        if boot_id is not None:
+            kept.keep(kept.judge.enter(boot_id, now), now, self._place)
         if (due := kept.judge.next_deadline()) is not None and due <= now:
             kept.keep(kept.judge.tick(now), now, self._place)
         kept.keep(kept.judge.observe(record, now), now, self._place)

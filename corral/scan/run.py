@@ -145,4 +145,5 @@ class _Reader:
             at=self._stamps.at(prefix) if entry.at is None else entry.at,
             kernel_s=prefix.uptime_s if entry.kernel_s is None else entry.kernel_s,
             facility=entry.facility if prefix.priority is None else prefix.priority >> 3,
+            boot_id=entry.boot_id,
         )

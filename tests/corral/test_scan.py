@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from corral.scan import scan
 from agent.kernel.stamps import zone
+from corral.scan import scan
 from vocab.errors import InputError
 
 SAMPLES = json.loads((Path(__file__).resolve().parents[1] / "data" / "kernel_lines.json").read_text())
@@ -146,6 +146,13 @@ def test_journal_json(events):
     assert first["at"] == "2023-11-14T22:13:20.250000Z"
     assert first["evidence"][0]["source"] == "journal"
     assert second["code"] == "xid:79"
+
+
+def test_the_boots_of_a_journal_are_kept_apart(events):
+    entry = {"MESSAGE": "NVRM: Xid (PCI:0000:0b:00): 119, GSP", "_TRANSPORT": "kernel", "_HOSTNAME": "n1"}
+    stamps = [{"__REALTIME_TIMESTAMP": f"173140200{n}000000", "_BOOT_ID": boot} for n, boot in enumerate("aab")]
+    found = events("\n".join(json.dumps(entry | stamp) for stamp in stamps))
+    assert [(event["boot_id"], event["count"]) for event in found] == [("a", 2), ("b", 1)]
 
 
 def test_journal_json_gives_parse_objects(run):
