@@ -20,6 +20,8 @@ class CanaryProbe(msgspec.Struct):
     """Remembers on which GPUs each replica runs, and which GPUs were found wrong."""
 
     replicas: dict[str, tuple[str, ...]] = {}
+    steps: dict[str, int] = {}
+    still: set[str] = set()  # replicas that have work and did not step between their last two looks
     turns: dict[str, int] = {}
 
     def observe(self, observation: AnyObservation, scene: Scene, now: float) -> Sequence[Verdict]:
@@ -28,11 +30,21 @@ class CanaryProbe(msgspec.Struct):
             case ReplicaSeen(replica=replica):
                 gpus = tuple(member.gpu for member in observation.members) or observation.gpus
                 self.replicas[replica] = gpus or self.replicas.get(replica, ())
+                self._step(observation)
             case Check(check="canary", result="problem"):
                 return self._failed(observation)
         return ()
 
+    def _step(self, seen: ReplicaSeen) -> None:
+        if seen.step is None:
+            return
+        is_still = self.steps.get(seen.replica) == seen.step and bool(seen.running or seen.waiting)
+        (self.still.add if is_still else self.still.discard)(seen.replica)
+        self.steps[seen.replica] = seen.step
+
     def _failed(self, check: Check) -> Sequence[Verdict]:
+        if check.gpu is None and check.replica in self.still:
+            return ()  # an engine that does not step gives no answer at all: a witness of its stall, not of its GPU
         gpus = (check.gpu,) if check.gpu else self.replicas.get(check.replica or "", ())
         alone = gpus[0] if len(gpus) == 1 else None  # of several nobody can say which one computed wrong
         if alone is None and check.replica is None:

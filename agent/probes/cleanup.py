@@ -80,9 +80,9 @@ class CleanupProbe(msgspec.Struct):
             return []
         wake = self.wakes.get(tenant.replica)
         unseen = tenant.pids[1:] if wake is not None and wake.proof_due is not None else ()
-        return sorted(
-            {pid for pid, _ in _left(tenant, tenants)} | {pid for pid in unseen if pid not in tenants.processes}
-        )
+        if unseen and all(_is_free(gpu, tenant, tenants) for gpu in tenant.gpus):
+            unseen = ()
+        return sorted({pid for pid, _ in _left(tenant, tenants)} | set(unseen))
 
     # -- verdicts ---------------------------------------------------------------------------------------
 
@@ -132,6 +132,13 @@ def _booked(pid: int, tenant: Tenant, tenants: Tenants, ended: float) -> bool:
         if listing is not None and listing.processes and (listing.told_at or 0.0) > ended and pid in listing.processes:
             return True
     return False
+
+
+def _is_free(gpu: str, tenant: Tenant, tenants: Tenants) -> bool:
+    """Whether a GPU has told since the end which processes it has: what is left is known then."""
+    listing = tenants.gpus.get(gpu)
+    told_at = listing.told_at if listing is not None else None
+    return told_at is not None and tenant.ended_at is not None and told_at > tenant.ended_at
 
 
 def _held(tenant: Tenant, pids: Sequence[int], tenants: Tenants) -> list[str]:

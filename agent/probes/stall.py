@@ -60,7 +60,7 @@ class StallProbe(msgspec.Struct):
         if still.said or now - still.since < self._patience(seen, tenant, still, tenants, now):
             return ()
         still.said = True
-        return (_stalled(look, tenants, still.since, now),)
+        return (_stalled(look, tenants, still, now),)
 
     def _goes_on(self, look: Look, still: Stillness, now: float) -> Sequence[Verdict]:
         if still.since is not None and still.last_still is not None and look.moved:
@@ -83,12 +83,15 @@ class StallProbe(msgspec.Struct):
         return min(RESIDENT_S, max(UNTOLD_S, SLOWEST_STEPS * still.longest_s))
 
     def checked(self, check: Check, tenants: Tenants) -> Sequence[Verdict]:
-        """A check of a replica or of its GPU has failed: a second witness."""
-        if check.result == "problem":
-            for name, tenant in tenants.named.items():
-                if name in self.stills and (check.replica == name or (check.gpu and check.gpu in tenant.gpus)):
-                    self.stills[name].doubted = True
-        return ()
+        """A check of a replica or of its GPU has failed: a second witness, told of at once where it stalls already."""
+        found = []
+        for name, still in self.stills.items() if check.result == "problem" else ():
+            tenant = tenants.named.get(name)
+            if tenant is not None and (check.replica == name or (check.gpu is not None and check.gpu in tenant.gpus)):
+                if still.said and not still.doubted:
+                    found.append(_witnessed(tenant, check))
+                still.doubted = True
+        return found
 
     def stands(self, replica: str) -> bool:
         """Whether it was said to be stalled and has not moved since."""
@@ -117,9 +120,24 @@ def _clear(seen: ReplicaSeen) -> Sequence[Verdict]:
     return (Clear(code=CODE, at=seen.at, name=seen.replica),)
 
 
-def _stalled(look: Look, tenants: Tenants, since: float, now: float) -> Finding:
+def _witnessed(tenant: Tenant, check: Check) -> Finding:
+    stamp = rfc3339(check.at)
+    return Finding(
+        code=CODE,
+        at=check.at,
+        source=Source.ENGINE,
+        first=(CODE, tenant.replica, check.check, stamp),
+        fields=tenant.fields() | {"witness": check.check},
+        text=f"its {check.check} fails too: {check.text or check.code or check.result}",
+        evidence=(Evidence(source="check", at=stamp, line=check.text or check.check),),
+        count=0,
+        joins=True,
+    )
+
+
+def _stalled(look: Look, tenants: Tenants, still: Stillness, now: float) -> Finding:
     seen, tenant = look.seen, look.tenant
-    stamp, for_s = rfc3339(seen.at), now - since
+    stamp, for_s = rfc3339(seen.at), now - (now if still.since is None else still.since)
     readings: dict[str, object] = {
         "step": seen.step,
         "tokens": seen.tokens,
@@ -132,6 +150,8 @@ def _stalled(look: Look, tenants: Tenants, since: float, now: float) -> Finding:
     activity = {gpu: _activity(known.readings) for gpu in tenant.gpus if (known := tenants.listing(gpu, now))}
     blamed = suspects({gpu: known.readings for gpu in tenant.gpus if (known := tenants.listing(gpu, now))}, tenant.gpus)
     fields = tenant.fields() | {"health": seen.health, "still_since": round(seen.at - for_s, 3), "verdict": "wedged"}
+    if still.doubted:
+        fields["witness"] = "check"
     if blamed:
         fields["suspects"] = [{"gpu": gpu, "confidence": confidence} for gpu, confidence in blamed]
     return Finding(

@@ -216,7 +216,7 @@ def _stood_s(event: Event) -> float:
 
 def is_witnessed(fleet: Fleet, replica: Replica, events: list[Event]) -> bool:
     """Whether something else speaks against a replica that stands still: a fault of its GPUs, or a failed check."""
-    if any(event.cause is not None or event.fields.get("suspects") for event in events):
+    if any(event.cause is not None or event.fields.keys() & {"suspects", "witness"} for event in events):
         return True
     found = [condition for gpu in replica.gpus for condition in fleet.conditions_on(Subject(gpu=gpu))]
     found += fleet.conditions_on(replica.subject)
