@@ -14,6 +14,8 @@ COMMANDS = {
     "explain": "one GPU's story: evidence, decisions, what comes next",
     "hold": "take a GPU or node out of service",
     "lift": "lift a hold",
+    "drain": "hold a GPU, node or replica and move its work elsewhere",
+    "release": "put a GPU back to service after a repair",
     "pause": "stop all harmful automation, at once",
     "resume": "let automation act again",
     "approve": "allow an action that waits for a person",

@@ -105,6 +105,13 @@ class DrainBody(msgspec.Struct, frozen=True, kw_only=True):
     reason: Reason
 
 
+class ReleaseBody(msgspec.Struct, frozen=True, kw_only=True):
+    """A GPU to be put back to service, whatever the policy says of it."""
+
+    subject: Subject
+    reason: Reason
+
+
 class Ordered(msgspec.Struct, frozen=True, kw_only=True):
     """What an order led to at once; what follows comes by ``/api/v1/watch``."""
 

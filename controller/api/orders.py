@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from controller.api.forms import ApprovalBody, DrainBody, HoldBody, LiftBody, Ordered, ReasonBody
+from controller.api.forms import ApprovalBody, DrainBody, HoldBody, LiftBody, Ordered, ReasonBody, ReleaseBody
 from controller.api.route import Call, Route, Run, not_found
 from controller.conductor import Conductor, Submission
 from controller.core.stimuli import Asked
@@ -29,6 +29,7 @@ class Orders:
             _order("POST", "holds", "Take a GPU or node out of service", self.hold, HoldBody, HoldLine, 201),
             _order("DELETE", "holds/{id}", "Lift one hold", self.lift, LiftBody),
             _order("POST", "drains", "Hold, replace elsewhere and drain", self.drain, DrainBody),
+            _order("POST", "releases", "Put a GPU back to service", self.release, ReleaseBody),
             _order("POST", "pause", "Stop all harmful automation", self.pause, ReasonBody),
             _order("POST", "resume", "End a pause", self.resume, ReasonBody),
             _order("POST", "approvals", "Allow an action that waits for a person", self.approve, ApprovalBody),
@@ -74,6 +75,13 @@ class Orders:
             node=subject.node,
             replica=subject.replica,
         )
+        return _ordered(await self._order(call, ask, subject_text(subject)))
+
+    async def release(self, call: Call) -> Ordered:
+        """Put a GPU back to service: its conditions and the policy's holds end; other owners' holds stay."""
+        body: ReleaseBody = call.body
+        subject = await self._known(body.subject, ("gpu",))
+        ask = Asked(do="release", by=_actor(call), reason=body.reason, gpu=subject.gpu)
         return _ordered(await self._order(call, ask, subject_text(subject)))
 
     async def pause(self, call: Call) -> Ordered:

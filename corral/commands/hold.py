@@ -5,7 +5,11 @@ import click
 from corral.ask import ask, find_gpu, url_option
 
 
-@click.command(help="Place a hold: the GPU (or node) takes no new work until you lift it.")
+HELP = """Place a hold: the GPU (or node) takes no new work until you lift it. What runs there goes on; to move it away
+as well, use `corral drain`."""
+
+
+@click.command(help=HELP)
 @click.argument("gpu", required=False)
 @click.option("--node", help="Hold a whole node instead of a GPU.")
 @click.option("--reason", required=True, help="Why; it is shown to everybody.")

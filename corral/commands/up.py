@@ -105,7 +105,8 @@ def _welcome(plan: Plan, console: Console, *, all_ready: bool) -> None:
     console.print(f"  {corral} status", markup=False)
     console.print(
         f"  curl -N {plan.gateway}/v1/chat/completions -H 'Content-Type: application/json' \\\n"
-        """    -d '{"model": "chat", "stream": true, "messages": [{"role": "user", "content": "What is a GPU?"}]}'""",
+        """    -d '{"model": "chat", "stream": true, "temperature": 0.2,\n"""
+        """         "messages": [{"role": "user", "content": "What is a GPU?"}]}'""",
         markup=False,
     )
     if plan.virtual:

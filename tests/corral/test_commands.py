@@ -109,8 +109,12 @@ class Controller:
                 return reply([EVENT])
             case path if path.endswith("/explain"):
                 return reply(STORY)
+            case "/api/v1/drains" | "/api/v1/releases":
+                return reply({"outcome": "done", "lines": []})
             case "/api/v1/holds" | "/api/v1/pause" | "/api/v1/resume" | "/api/v1/approvals" | "/api/v1/holds/h1":
                 return reply({"id": "h1"})
+            case "/api/v1/drains" | "/api/v1/releases":
+                return reply({"outcome": "done", "lines": []})
             case "/api/v1/holds/foreign":
                 raise Refused("the hold belongs to ops; lift it with --force")
             case _:
@@ -207,6 +211,9 @@ def test_another_owners_hold_is_refused_with_the_next_step(controller: Controlle
         (("resume",), "/api/v1/resume"),
         (("approve", "a1"), "/api/v1/approvals"),
         (("lift", "h1", "--reason", "done"), "/api/v1/holds/h1"),
+        (("drain", "0", "--reason", "riser"), "/api/v1/drains"),
+        (("drain", "--replica", "chat-1", "--reason", "riser"), "/api/v1/drains"),
+        (("release", "0", "--reason", "new riser"), "/api/v1/releases"),
     ],
 )
 def test_the_other_orders_reach_the_controller(controller: Controller, arguments: tuple[str, ...], path: str) -> None:

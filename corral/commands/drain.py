@@ -1,0 +1,26 @@
+"""``corral drain``: move work away, then keep new work off."""
+
+import click
+
+from corral.ask import ask, find_gpu, url_option
+
+
+HELP = """Hold a GPU (or node, or replica's GPUs), start its replicas elsewhere, and let the old ones end their requests
+and stop. Deployments stay at their floor: without a spare the drain waits."""
+
+
+@click.command(help=HELP)
+@click.argument("gpu", required=False)
+@click.option("--node", help="Drain a whole node.")
+@click.option("--replica", help="Drain one replica.")
+@click.option("--reason", required=True, help="Why; it is shown to everybody.")
+@url_option
+def command(gpu: str | None, node: str | None, replica: str | None, reason: str, url: str) -> None:
+    """Order the drain."""
+    named = {"gpu": gpu, "node": node, "replica": replica}
+    given = {kind: name for kind, name in named.items() if name is not None}
+    if len(given) != 1:
+        raise click.UsageError("name one GPU, --node NODE or --replica REPLICA")
+    subject = {"gpu": find_gpu(url, gpu)} if gpu is not None else given
+    outcome = ask(url, "POST", "/api/v1/drains", body={"subject": subject, "reason": reason})["outcome"]
+    click.echo(f"{outcome}; watch it with: corral status")
