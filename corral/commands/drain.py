@@ -4,7 +4,6 @@ import click
 
 from corral.ask import ask, find_gpu, url_option
 
-
 HELP = """Hold a GPU (or node, or replica's GPUs), start its replicas elsewhere, and let the old ones end their requests
 and stop. Deployments stay at their floor: without a spare the drain waits."""
 

@@ -72,4 +72,6 @@ def _simple(kind: str, text: str) -> None:
 _simple("thermal", "Let the GPU run into its hardware thermal slowdown.")
 _simple("ecc", "Count uncorrectable memory errors.")
 _simple("remap", "Leave a row remap pending, which a reset applies.")
-_simple("clear", "Repair the GPU: all its faults are gone, as after a reboot.")
+_simple(
+    "clear", "Take the faults from the GPU. What clears only with a reboot stays until a person says `corral release`."
+)
