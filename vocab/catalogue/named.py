@@ -147,7 +147,7 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     "oom_kill": ("pid",),
 }
 # nothing new would start there, or somebody's work would be in its way; what runs goes on
-_BLOCKS = frozenset({"unknown_consumer", "driver_library_mismatch", "driver_not_loaded", "driver_hang"})
+_BLOCKS = frozenset({"unknown_consumer", "driver_library_mismatch", "driver_not_loaded"})
 _CERTAIN = frozenset({"gpu_lost", "gpu_requires_reset"})  # the driver itself says so of this one GPU
 
 _DIFFERS: dict[str, str] = {

@@ -1,0 +1,59 @@
+"""Version drift: a node with another driver than most of its pool. A reason to look, never a hold.
+
+Pools mix drivers for as long as an upgrade takes; what stays behind, or runs ahead, was forgotten. Fewer than three
+nodes, or no majority, have no usual version. Nodes that are in no pool are one.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from controller.core import conditions
+from controller.core.fleet import Fleet
+from controller.core.names import condition_id
+from vocab.lines import ConditionLine, Subject
+
+CODE = "version_drift"
+FEWEST = 3
+
+
+def judge(fleet: Fleet, now: float) -> Iterator[ConditionLine]:
+    """Open or end the condition of every node of the pools in which a driver has changed."""
+    for pool in dict.fromkeys(fleet.pool_of(node) for node in fleet.work.drivers):
+        nodes = [name for name in fleet.nodes if fleet.pool_of(name) == pool]
+        drivers = {name: driver for name in nodes if (driver := _driver(fleet, name)) is not None}
+        usual = _usual(list(drivers.values()))
+        for name, driver in drivers.items():
+            yield from _say(fleet, name, now, drifts=usual is not None and driver != usual)
+
+
+def _driver(fleet: Fleet, node: str) -> str | None:
+    facts = fleet.node(node).facts
+    return facts.driver if facts is not None else None
+
+
+def _usual(drivers: list[str]) -> str | None:
+    if len(drivers) < FEWEST:
+        return None
+    ((usual, count),) = Counter(drivers).most_common(1)
+    return usual if count * 2 > len(drivers) else None
+
+
+def _say(fleet: Fleet, node: str, now: float, *, drifts: bool) -> Iterator[ConditionLine]:
+    subject, row = Subject(node=node), fleet.row(CODE)
+    key = fleet.ledger.open_conditions.get((subject, CODE, None))
+    if drifts and key is None:
+        nth = sum(line.code == CODE and line.subject == subject for line in fleet.ledger.conditions.values())
+        yield ConditionLine(
+            at=now,
+            subject=subject,
+            id=condition_id(f"{CODE}/{node}", nth),
+            code=CODE,
+            state="open",
+            severity=row.severity,
+            since=now,
+            last_at=now,
+            reasons=(CODE,),
+            clears_on=row.clears_on,
+        )
+    elif not drifts and key is not None:
+        yield conditions.end(fleet.ledger.conditions[key], now)
