@@ -18,6 +18,7 @@ from agent.probes.container import ContainerProbe
 from agent.probes.degraded import DegradedProbe
 from agent.probes.ecc import EccProbe
 from agent.probes.fabric import FabricProbe
+from agent.probes.figures import read
 from agent.probes.hang import HangProbe
 from agent.probes.incomplete import IncompleteProbe
 from agent.probes.leak import LeakProbe
@@ -84,6 +85,12 @@ TAKES: dict[type, frozenset[str]] = {
     Check: frozenset({"canary"}),
     ServiceSeen: frozenset({"service"}),
 }
+OF_FIGURES = frozenset(  # they need nothing but the figures of a sample that could be read
+    {
+        *("remap", "retired", "links", "link_errors", "fabric", "pcie", "replays", "margin", "limit", "slow"),
+        *("profiling", "memory", "leak", "incomplete"),
+    }
+)
 TIMED = ("lost", "presence", "version", "calls", "hang", "power", "incomplete", "service")
 
 
@@ -125,7 +132,12 @@ class Gauges(msgspec.Struct, dict=True):
     @cached_property
     def _by_kind(self) -> dict[type, tuple[Any, ...]]:
         names = self.__struct_fields__
-        return {kind: tuple(getattr(self, name) for name in names if name in taken) for kind, taken in TAKES.items()}
+        return {
+            kind: tuple(
+                (getattr(self, name), kind is GpuSample and name in OF_FIGURES) for name in names if name in taken
+            )
+            for kind, taken in TAKES.items()
+        }
 
     @cached_property
     def _timed(self) -> tuple[Any, ...]:
@@ -134,8 +146,14 @@ class Gauges(msgspec.Struct, dict=True):
     def observe(self, observation: AnyObservation, scene: Scene, now: float) -> Sequence[Verdict]:
         """What the probes of this kind of observation find."""
         verdicts: list[Verdict] = []
-        for probe in self._by_kind.get(type(observation), ()):
-            found = probe.observe(observation, scene, now)
+        seen = read(observation, scene)
+        for probe, of_figures in self._by_kind.get(type(observation), ()):
+            if not of_figures:
+                found = probe.observe(observation, scene, now)
+            elif seen is not None:
+                found = probe.observe(seen, scene, now)
+            else:
+                continue
             if found:
                 verdicts += found
         return verdicts
@@ -150,7 +168,7 @@ class Gauges(msgspec.Struct, dict=True):
 
     def forget(self, gpu: str) -> None:
         """A GPU was reset, or its node rebooted."""
-        for probe in self._by_kind[GpuSample]:
+        for probe, _ in self._by_kind[GpuSample]:
             probe.forget(gpu)
 
     def known(self) -> list[str]:

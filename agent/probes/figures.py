@@ -22,8 +22,10 @@ class Read(msgspec.Struct, frozen=True):
     readings: Readings
 
 
-def read(observation: AnyObservation, scene: Scene) -> Read | None:
-    """The observation as a sample with readings of a GPU that is known, or None."""
+def read(observation: AnyObservation | Read, scene: Scene) -> Read | None:
+    """The observation as a sample with readings of a GPU that is known, or None. One that is read already stays."""
+    if isinstance(observation, Read):
+        return observation
     if not isinstance(observation, GpuSample) or observation.readings is None:
         return None
     gpu = scene.sampled(observation)

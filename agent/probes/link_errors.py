@@ -30,6 +30,8 @@ class LinkCounters(msgspec.Struct):
     """One link: its counters, what was said of it, and when it last had an error."""
 
     counters: dict[str, Baseline] = {}
+    last: LinkReadings | None = None
+    seen_at: float = 0.0
     raised: int = 0
     last_bad: float = 0.0
     turn: int = 0
@@ -52,7 +54,11 @@ class LinkErrorsProbe(msgspec.Struct):
         known = self.links.get(key)
         if known is None:
             known = self.links[key] = LinkCounters()
-        grown, rate = self._grown(known, link, now)
+        passed, known.seen_at = now - known.seen_at, now
+        if link == known.last and not known.raised:
+            return  # nothing has moved
+        known.last = link
+        grown, rate = self._grown(known, link, passed, now)
         noisy = link.effective_ber is not None and link.effective_ber > MOST_BER
         if not grown and not noisy:
             if known.raised and now - known.last_bad >= QUIET_S:
@@ -67,7 +73,7 @@ class LinkErrorsProbe(msgspec.Struct):
         yield self._say(seen, n, link, known, grown, severity)
 
     @staticmethod
-    def _grown(known: LinkCounters, link: LinkReadings, now: float) -> tuple[dict[str, int], float]:
+    def _grown(known: LinkCounters, link: LinkReadings, passed: float, now: float) -> tuple[dict[str, int], float]:
         """By how much each counter rose, and how many CRC errors a second that is."""
         grown, rate = {}, 0.0
         for name in COUNTERS:
@@ -75,7 +81,6 @@ class LinkErrorsProbe(msgspec.Struct):
             if value is None:
                 continue
             baseline = known.counters.setdefault(name, Baseline())
-            passed = now - baseline.at
             rose = baseline.rose(value, now)
             if rose:
                 grown[name] = rose

@@ -5,7 +5,8 @@ a port's counter. So there is one row a reading, and DCGM's blanks are the same 
 at the end of each number type. Applying it twice changes nothing.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -116,13 +117,24 @@ def reason(value: float, low: float, high: float) -> str | None:
     return None if low <= value <= high and value not in ALL_ONES else IMPLAUSIBLE
 
 
-def _faults(readings: Any, ranges: Mapping[str, tuple[float, float]]) -> dict[str, str]:
-    found = {}
-    for name, (low, high) in ranges.items():
-        value = getattr(readings, name)
-        if value is not None and (why := reason(value, low, high)) is not None:
-            found[name] = why
-    return found
+def _checker(ranges: Mapping[str, tuple[float, float]]) -> Callable[[Any], dict[str, str]]:
+    """A function that names the impossible values of a struct with these fields; most samples have none."""
+    values_of, rows = attrgetter(*ranges), [(name, low, high) for name, (low, high) in ranges.items()]
+
+    def check(readings: Any) -> dict[str, str]:
+        found = {}
+        for value, (name, low, high) in zip(values_of(readings), rows, strict=True):
+            if value is None or (low <= value <= high and value < _FIRST_BLANK):
+                continue
+            if (why := reason(value, low, high)) is not None:
+                found[name] = why
+        return found
+
+    return check
+
+
+_FIRST_BLANK = min(*BLANKS, *ALL_ONES)
+_faults, _link_faults = _checker(RANGES), _checker(LINK_RANGES)
 
 
 def _overfull(readings: Readings) -> bool:
@@ -144,14 +156,17 @@ def _process(process: GpuProcess) -> GpuProcess:
 
 def clean(sample: GpuSample) -> GpuSample:
     """The sample with every impossible value absent, and named in its ``errors`` (of a link in ``link_errors``)."""
-    bad = _faults(sample.readings, RANGES) if sample.readings is not None else {}
+    bad = _faults(sample.readings) if sample.readings is not None else {}
     readings = _without(sample.readings, bad)
     if readings is not None and _overfull(readings):
         bad["memory_used_bytes"] = IMPLAUSIBLE
         readings = _without(readings, {"memory_used_bytes": IMPLAUSIBLE})
-    links, link_errors = _links(sample)
-    instances = {key: _without(one, _faults(one, RANGES)) for key, one in sample.instances.items()}
-    processes = None if sample.processes is None else tuple(_process(process) for process in sample.processes)
+    links, link_errors = _links(sample) if sample.links else (sample.links, sample.link_errors)
+    instances, processes = sample.instances, sample.processes
+    if instances:
+        instances = {key: _without(one, _faults(one)) for key, one in instances.items()}
+    if processes:
+        processes = tuple(_process(process) for process in processes)
     if not bad and links is sample.links and instances == sample.instances and processes == sample.processes:
         return sample
     return msgspec.structs.replace(
@@ -166,7 +181,7 @@ def clean(sample: GpuSample) -> GpuSample:
 
 
 def _links(sample: GpuSample) -> tuple[dict[str, LinkReadings], dict[str, dict[str, str]]]:
-    bad = {n: faults for n, link in sample.links.items() if (faults := _faults(link, LINK_RANGES))}
+    bad = {n: faults for n, link in sample.links.items() if (faults := _link_faults(link))}
     if not bad:
         return sample.links, sample.link_errors
     links = {n: _without(link, bad.get(n, {})) for n, link in sample.links.items()}
