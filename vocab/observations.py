@@ -4,12 +4,14 @@ One frozen type a kind, tagged by ``obs``; the forms are those of a recording (d
 ``at`` is seconds since the epoch. Errors of NVML are written without their prefix (``GPU_IS_LOST``).
 """
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 from vocab.events import Mig
 from vocab.readings import LinkReadings, Readings
+
+MOST_REPLICAS = 100_000  # of a deployment; a wish beyond it is a slip of the pen, and each wish is an action
 
 
 class Observation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="obs"):
@@ -271,7 +273,7 @@ class DeploymentSeen(Observation, frozen=True, kw_only=True, omit_defaults=True,
     """A model to be kept running."""
 
     deployment: str
-    replicas: int = 1
+    replicas: Annotated[int, msgspec.Meta(ge=0, le=MOST_REPLICAS)] = 1
     gpus_per_replica: int = 1
     min_ready: int | None = None
     gpus: tuple[str, ...] = ()

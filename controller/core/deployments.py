@@ -113,14 +113,13 @@ def _why_no_room(fleet: Fleet, deployment: Deployment) -> str:
 
 def _incident_without_replacement(fleet: Fleet, deployment: str) -> str | None:
     """The incident of a replica that will go and for which no start was ordered, the oldest first."""
+    incidents = [incident_of(fleet.ledger, replica) for replica in fleet.roster.of(deployment)]
+    if not any(incidents):
+        return None  # a look at all starts for each start would be the square of them
     starts = [fleet.ledger.actions[key] for key in fleet.ledger.starts_of.get(deployment, ())]
     failed = {ActionState.FAILED, ActionState.TIMED_OUT, ActionState.CANCELLED, ActionState.EXPIRED}
-    served = [start.incident for start in starts if start.state not in failed]
-    for replica in fleet.roster.of(deployment):
-        incident = incident_of(fleet.ledger, replica)
-        if incident is not None and incident not in served:
-            return incident
-    return None
+    served = {start.incident for start in starts if start.state not in failed}
+    return next((incident for incident in incidents if incident is not None and incident not in served), None)
 
 
 def _drain_surplus(fleet: Fleet, deployment: Deployment, now: float) -> Iterator[ActionLine]:

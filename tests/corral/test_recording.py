@@ -121,6 +121,12 @@ def test_what_names_the_subject_must_be_there(read: Any) -> None:
         read(obs="node", gpus=[GPU])
 
 
+@pytest.mark.parametrize("replicas", [-1, 2**31, 2**64])
+def test_a_wish_that_no_fleet_can_fill_is_refused(read: Any, replicas: int) -> None:
+    with pytest.raises(InputError, match=r"r\.jsonl:1: .*replicas"):
+        read(obs="deployment", deployment="chat", replicas=replicas)
+
+
 @pytest.mark.parametrize("at", [1e300, -1e300, 1e12])
 def test_a_time_beyond_the_calendar_is_none(read: Any, at: float) -> None:
     with pytest.raises(InputError, match=r"r\.jsonl:1: at .* is no time"):
