@@ -26,8 +26,8 @@ from vocab.messages import (
     ReplicaSpec,
     ReplicaStatus,
 )
-from vocab.observations import ReplicaSeen
-from vocab.states import ActionState, Level
+from vocab.observations import ProcessSeen, ReplicaSeen
+from vocab.states import ActionKind, ActionState, Level
 
 log = logging.getLogger(__name__)
 
@@ -54,8 +54,12 @@ class Replicas(Protocol):
         """Every replica."""
         ...
 
-    def observations(self, at: float) -> list[ReplicaSeen]:
+    def observations(self, at: float) -> list[ReplicaSeen | ProcessSeen]:
         """A look at every replica."""
+        ...
+
+    def restart(self, replica: str) -> bool:
+        """End it and start it anew in place; False if no process of it lives."""
         ...
 
 
@@ -150,19 +154,29 @@ class Warden:
         self._publish()
         fresh = [order for order in desired.orders if order.id not in self.answered]
         self.answered = (*self.answered, *(order.id for order in fresh))
-        return [self._refuse(order) for order in fresh]
+        return [self._carry_out(order) for order in fresh]
 
-    def _refuse(self, order: Order) -> ActionItem:
+    def _carry_out(self, order: Order) -> ActionItem:
+        """A replica of ours is restarted in place; what ends well is seen by the replica itself."""
+        if order.of is not ActionKind.RESTART_REPLICA or order.replica is None:
+            return self._answer(order, ActionState.REFUSED, REFUSAL.format(of=order.of.value))
+        if self.is_paused:
+            return self._answer(order, ActionState.REFUSED, "automation is paused here: resume it first")
+        if not self._replicas.restart(order.replica):
+            return self._answer(order, ActionState.REFUSED, f"no process of {order.replica} lives on this node")
+        return self._answer(order, ActionState.RUNNING, None)
+
+    def _answer(self, order: Order, state: ActionState, error: str | None) -> ActionItem:
         return ActionItem(
             at=self._clock.now(),
             node=self._node,
             id=order.id,
             of=order.of,
             token=order.token,
-            state=ActionState.REFUSED,
+            state=state,
             gpu=order.gpu,
             replica=order.replica,
-            error=REFUSAL.format(of=order.of.value),
+            error=error,
         )
 
     def converge(self) -> None:

@@ -5,7 +5,7 @@ import msgspec
 
 CONNECT_S = 1.0  # it is on this machine
 ORDER_S = 2.0
-PROBE_S = 5.0  # a saturated engine may answer late; slow is not dead
+PROBE_S = 10.0  # a saturated engine answers late, and shorter limits restarted healthy ones; slow is not dead
 
 
 class Answer(msgspec.Struct, frozen=True):

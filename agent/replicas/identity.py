@@ -105,11 +105,39 @@ def survivors(identity: Identity, mark: str, boot: str) -> tuple[int, ...]:
 
 def carries(pid: int, mark: str) -> bool:
     """Whether ``mark`` (NAME=VALUE) stands in the environment with which ``pid`` was started."""
+    return mark.encode() in _environment(pid)
+
+
+def variable(pid: int, name: str) -> str | None:
+    """What ``name`` was in the environment with which ``pid`` was started; None if it was not set or cannot be read."""
+    start = f"{name}=".encode()
+    found = next((word for word in _environment(pid) if word.startswith(start)), None)
+    return None if found is None else found[len(start) :].decode(errors="replace")
+
+
+def _environment(pid: int) -> list[bytes]:
     try:
-        raw = (PROC / str(pid) / "environ").read_bytes()
+        return (PROC / str(pid) / "environ").read_bytes().split(b"\0")
     except OSError:
-        return False
-    return mark.encode() in raw.split(b"\0")
+        return []
+
+
+def family(pid: int) -> tuple[int, ...]:
+    """A process and all that descend from it, itself first, as far as the kernel lists children."""
+    found, waiting = [], [pid]
+    while waiting:
+        one = waiting.pop(0)
+        found.append(one)
+        try:
+            tasks = sorted((PROC / str(one) / "task").iterdir())
+        except OSError:
+            continue
+        for task in tasks:
+            try:
+                waiting += [int(word) for word in (task / "children").read_text().split()]
+            except OSError:
+                continue  # the thread ended, or this kernel keeps no list of children
+    return tuple(dict.fromkeys(found))
 
 
 def send(identity: Identity, number: signal.Signals, boot: str) -> bool:

@@ -9,14 +9,15 @@ import os
 import msgspec
 
 from agent.replicas.door import Answer
-from agent.replicas.identity import Identity, alive, stat, survivors
+from agent.replicas.identity import Identity, alive, family, stat, survivors, variable
 from agent.replicas.plan import Actual, Stage
 from agent.replicas.pulse import Pulse, follow, oldest_wait_s, stepping
 from agent.replicas.record import Folder, ReplicaRecord
 from vocab.beat import Beat, unpack
 from vocab.messages import ReplicaSpec, ReplicaStatus
-from vocab.observations import Exit, ReplicaSeen
+from vocab.observations import Exit, ProcessSeen, ReplicaSeen
 
+VISIBLE = "CUDA_VISIBLE_DEVICES"
 CUT_OFF = 3  # the engine's exit code when its drain's time was over before its requests were
 
 
@@ -36,7 +37,9 @@ class Replica:
         self._heard_at = 0.0  # beats written before its last answer say nothing newer
         self.drain_taken = False
         self.refuses = False
-        self.health: int | str | None = None
+        self.health: int | str | None = None  # of the last look at its door; taken once by ``seen``
+        self.visible = variable(record.pid, VISIBLE) if record.pid is not None else None
+        self._left: tuple[int, ...] = ()  # what its session left behind when its leader ended
         self._parting: Exit | None = None  # how the leader ended, while others of its session still live
 
     # -- what happens to it ---------------------------------------------------------------------------
@@ -51,7 +54,8 @@ class Replica:
             return
         if self._parting is None:
             self._parting = seen or Exit()
-        if survivors(self.record.identity, self.record.mark, boot):
+        self._left = survivors(self.record.identity, self.record.mark, boot)
+        if self._left:
             if self.terminated_at is None:
                 self.terminated_at = now - self.record.spec.kill_s  # nobody is left to end them in good order
             return
@@ -125,7 +129,8 @@ class Replica:
         if not self.was_ready:
             self.was_ready = answer.status == 200 or answer.reason == "fenced"
             return
-        self.health = answer.status if answer.status is not None else answer.error
+        no_answer = "timeout" if answer.error == "timeout" else "refused"  # one that breaks off has told nothing either
+        self.health = answer.status if answer.status is not None else no_answer
         self.refuses = answer.error == "refused"
 
     # -- what it is -----------------------------------------------------------------------------------
@@ -209,19 +214,22 @@ class Replica:
     def seen(self, at: float, node: str, now: float, *, restarting: bool) -> ReplicaSeen:
         """As the judge gets it; ``at`` is epoch seconds, ``now`` monotonic."""
         record, beat = self.record, self.beat if self.living else None
+        health, self.health = self.health, None
+        parting = _named(self._parting, asked=self.asked, killed=False) if self._parting is not None else None
         common = ReplicaSeen(
             at=at,
             node=node,
             replica=record.replica,
             deployment=record.deployment,
             members=record.members,
-            pids=(record.pid,) if self.living and record.pid is not None else (),
+            pids=family(record.pid) if self.living and record.pid is not None else (),
             phase=self.phase(restarting=restarting),
-            health=self.health if self.living else None,
+            health=health if self.living else None,
+            visible=self.visible,
             ready=False if not self.living else None,
-            exit=record.exit,
+            exit=record.exit or parting,
         )
-        if beat is None:
+        if beat is None or common.exit is not None:
             return common
         return msgspec.structs.replace(
             common,
@@ -231,6 +239,7 @@ class Replica:
             oldest_wait_s=oldest_wait_s(beat, now),
             step=beat.step,
             tokens=beat.tokens,
+            p999_step_s=beat.p999_step_ns / 1e9 or None,
             kv_ratio=beat.kv_ratio,
             open_requests=beat.open_requests,
             error=beat.error_code or None,
@@ -238,6 +247,18 @@ class Replica:
             requests_failed=beat.requests_failed,
             requests_timed_out=beat.requests_timed_out,
         )
+
+    def remains(self, at: float, node: str) -> list[ProcessSeen]:
+        """What its session left behind when its leader ended, process by process; those that have gone since too."""
+        found = []
+        for pid in self._left:
+            seen = stat(pid)
+            state = seen.state if seen is not None else "gone"
+            start_s = seen.start_s if seen is not None else None
+            found.append(
+                ProcessSeen(at=at, node=node, pid=pid, state=state, start_s=start_s, replica=self.record.replica)
+            )
+        return found
 
 
 def _reap(process: Identity) -> Exit | None:

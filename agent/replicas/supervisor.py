@@ -29,7 +29,7 @@ from agent.replicas.starter import Starter
 from agent.replicas.steps import Drain, Fence, Forget, GiveUp, Kill, Start, Step, Terminate, Unfence, Withdraw
 from vocab.clock import Clock
 from vocab.messages import ReplicaSpec, ReplicaStatus
-from vocab.observations import Exit, ReplicaSeen
+from vocab.observations import Exit, ProcessSeen, ReplicaSeen
 
 log = logging.getLogger(__name__)
 
@@ -103,6 +103,16 @@ class Supervisor:
         self._fenced -= {gpu}
         self._wake.set()
 
+    def restart(self, replica: str) -> bool:
+        """End its whole session (SIGTERM, then SIGKILL) and start it anew in place; False if no process of it lives."""
+        found = self._replicas.get(replica)
+        if found is None or not found.living:
+            return False
+        log.warning("replica is restarted by order", extra={"replica": replica, "pid": found.record.pid})
+        self._terminate(found)
+        self._wake.set()
+        return True
+
     @property
     def fenced(self) -> frozenset[str]:
         """The GPUs that are fenced."""
@@ -119,8 +129,11 @@ class Supervisor:
         absent = (_not_started(spec) for name, spec in wanted.items() if name not in self._replicas)
         return tuple(sorted((*there, *absent), key=lambda status: status.replica))
 
-    def observations(self, at: float) -> list[ReplicaSeen]:
-        """Every replica as it is at ``at`` (epoch seconds); before them each end since the last call, once."""
+    def observations(self, at: float) -> list[ReplicaSeen | ProcessSeen]:
+        """Every replica as it is at ``at`` (epoch seconds), and what its leader left behind where that has ended.
+
+        Before them each end since the last call, once.
+        """
         now = self._clock.monotonic()
         wanted = {spec.replica: spec for spec in self._desired or ()}
         ends, self._unreported = self._unreported, []
@@ -131,6 +144,7 @@ class Supervisor:
                 for name, replica in sorted(self._replicas.items())
                 if replica.living
             ),
+            *(seen for _, replica in sorted(self._replicas.items()) for seen in replica.remains(at, self._node)),
         ]
 
     def records(self) -> tuple[ReplicaRecord, ...]:
@@ -201,7 +215,7 @@ class Supervisor:
         now = self._clock.monotonic()
         replica.terminated_at = now
         replica.keep(drain_at=now)
-        log.warning("replica did not drain: SIGTERM", extra={"replica": replica.record.replica})
+        log.warning("replica is told to end: SIGTERM", extra={"replica": replica.record.replica})
         identity.send_to_session(replica.record.identity, replica.record.mark, signal.SIGTERM, self._boot)
 
     def _kill(self, replica: Replica) -> None:

@@ -18,6 +18,7 @@ from vocab.lines import ActionLine, Subject
 from vocab.messages import ActionItem
 from vocab.states import TERMINAL_ACTIONS, ActionKind, ActionState
 
+STARTS = "it starts"  # of a restart: the process before has ended, another one begins
 CUT_OFF = 3  # an engine's exit code when its drain's time was over before its requests
 CALLS = frozenset({"replica_died", "replica_stalled", "collective_timeout", "replica_wrong_gpu"})  # for a restart
 
@@ -71,7 +72,8 @@ def follow(fleet: Fleet, now: float) -> Iterator[ActionLine]:
             moved = ActionState.DONE, "the node has a new boot id"
         if (moved is None or moved[0] is action.state) and now >= end_of(ledger, action):
             moved = ActionState.TIMED_OUT, f"no end after {action.ttl_s:g} s"
-        if moved is not None and moved[0] is not action.state:
+        is_news = moved is not None and (moved[0] is not action.state or (moved[1] == STARTS != action.why))
+        if moved is not None and is_news:
             yield move(action, moved[0], moved[1], now)
 
 
@@ -117,10 +119,10 @@ def _restarted(fleet: Fleet, action: ActionLine, replica: Replica) -> Moved:
     calls = any(condition.code in CALLS for condition in fleet.conditions_on(replica.subject))
     if replica.is_ready and replica.is_stepping and not calls:
         return ActionState.DONE, "it serves again"
-    if action.state is ActionState.RUNNING and replica.is_dead:
+    if action.why == STARTS and replica.is_dead:
         return ActionState.FAILED, "it ended again before it was ready"
     starts = status is not None and status.phase == "starting" and status.exit is None
-    return (ActionState.RUNNING, "it starts") if starts else None
+    return (ActionState.RUNNING, STARTS) if starts else None
 
 
 def _is_gone(fleet: Fleet, action: ActionLine, replica: Replica) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
+from controller.core.actions import STARTS
 from vocab.lines import ActionLine
 from vocab.messages import ActionItem, FenceItem
 from vocab.observations import ActionSeen, AnyObservation, Check, Exit, NodeSeen, ReplicaSeen
@@ -17,11 +18,7 @@ ACCEPTED = "accepted"  # a recording's word for an order that its node has begun
 AGENT = "agent"  # ``by`` of what an agent did by itself, within its bounds
 STARTED = frozenset({ActionState.ORDERED, ActionState.RUNNING})
 FENCES = {("fence", "done"): "placed", ("fence", "refused"): "refused", ("unfence", "done"): "expired"}
-ENDS: dict[ActionKind, frozenset[ActionState]] = {  # what asks a replica to end, and while it is how far
-    ActionKind.DRAIN: STARTED,
-    ActionKind.STOP_REPLICA: STARTED,
-    ActionKind.RESTART_REPLICA: frozenset({ActionState.ORDERED}),  # a new process is not asked to end
-}
+ENDS = frozenset({ActionKind.DRAIN, ActionKind.STOP_REPLICA, ActionKind.RESTART_REPLICA})
 PASS, PROBLEM = "pass", "problem"
 
 
@@ -76,8 +73,13 @@ def as_ordered(seen: AnyObservation, orders: Iterable[ActionLine]) -> AnyObserva
     if not isinstance(seen, ReplicaSeen) or (seen.exit is None and seen.phase != "stopped"):
         return seen
     exit_ = seen.exit or Exit()
-    asked = any(o.subject.replica == seen.replica and o.state in ENDS.get(o.of, ()) for o in orders)
+    asked = any(o.subject.replica == seen.replica and _asks_to_end(o) for o in orders)
     return replace(seen, exit=replace(exit_, reason="asked")) if asked and exit_.reason is None else seen
+
+
+def _asks_to_end(order: ActionLine) -> bool:
+    """Whether it is waited for that a process ends; the new process of a restart is not asked to."""
+    return order.of in ENDS and order.state in STARTED and order.why != STARTS
 
 
 def _item(order: ActionLine, node: str, at: float, state: ActionState, error: str | None) -> ActionItem:

@@ -31,7 +31,7 @@ class Replicas:
     """What the supervisor shows of itself, without processes."""
 
     def __init__(self):
-        self.fenced, self.specs, self.living, self.looks = set(), None, {}, []
+        self.fenced, self.specs, self.living, self.looks, self.restarted = set(), None, {}, [], []
 
     def converge(self, specs):
         self.specs = tuple(specs)
@@ -41,6 +41,10 @@ class Replicas:
 
     def unfence(self, gpu):
         self.fenced.discard(gpu)
+
+    def restart(self, replica):
+        self.restarted.append(replica)
+        return replica in self.living
 
     def statuses(self):
         return tuple(
@@ -308,6 +312,43 @@ async def test_an_order_that_this_agent_cannot_do_is_refused_once_with_the_next_
     (answer,) = again.items(ActionItem)
     assert (answer.id, answer.token, answer.state) == ("a1", "1.7", ActionState.REFUSED)
     assert "by hand" in answer.error
+
+
+async def test_a_restart_of_a_replica_is_carried_out_once(agent):
+    agent.replicas.living = {"r1": 4242}
+    order = Order(id="a1", of=ActionKind.RESTART_REPLICA, token="1.7", ttl_s=60.0, replica="r1")
+    agent.loop.apply(desired(orders=(order,)))
+    agent.loop.apply(desired(2, orders=(order,)))
+    assert agent.replicas.restarted == ["r1"]
+    assert [item.state for item in agent.items(ActionItem)] == [ActionState.RUNNING]
+
+
+async def test_a_restart_of_what_does_not_live_is_refused(agent):
+    order = Order(id="a1", of=ActionKind.RESTART_REPLICA, token="1.7", ttl_s=60.0, replica="r1")
+    agent.loop.apply(desired(orders=(order,)))
+    (answer,) = agent.items(ActionItem)
+    assert (answer.state, answer.replica) == (ActionState.REFUSED, "r1")
+
+
+async def test_a_paused_node_restarts_nothing(agent, tmp_path):
+    agent.replicas.living = {"r1": 4242}
+    (tmp_path / "PAUSE").touch()
+    agent.loop.look()
+    order = Order(id="a1", of=ActionKind.RESTART_REPLICA, token="1.7", ttl_s=60.0, replica="r1")
+    agent.loop.apply(desired(orders=(order,)))
+    assert agent.replicas.restarted == []
+    assert [item.state for item in agent.items(ActionItem)] == [ActionState.REFUSED]
+
+
+async def test_a_replica_is_shown_to_the_controller_as_the_judge_regards_it(agent):
+    agent.replicas.living = {"r1": 4242}
+    agent.replicas.looks = [replica(0, step=7, running=3, waiting=0, health="timeout")]
+    for _ in range(3):
+        agent.replicas.looks = [replica(0, step=7, running=3, waiting=0, health="timeout", p999_step_s=0.1)]
+        agent.loop.look()
+        agent.clock.advance(6.0)
+    (status,) = agent.loop.replicas()
+    assert (status.stepping, status.healthy) == (False, False)
 
 
 async def test_a_replica_that_died_is_an_event(agent):

@@ -6,6 +6,7 @@ import pytest
 from agent.replicas import identity
 from agent.replicas.plan import RESTARTS
 from tests.agent.replicas.node import Node, environment, post, ready, spec, stream, until, with_flags
+from vocab.observations import ReplicaSeen
 
 
 async def test_starts_what_is_desired_and_says_where(node: Node) -> None:
@@ -158,3 +159,43 @@ async def test_a_replica_that_stands_still_while_it_answers_is_not_called_dead(n
     seen = next(each for each in node.supervisor.observations(5.0) if each.replica == "r1")
     assert seen.phase == "ready"
     assert seen.ready
+
+
+async def test_a_restart_ends_the_whole_session_and_starts_anew_in_place(node: Node) -> None:
+    await node.up(spec("r1"))
+    before = node.status("r1")
+    assert node.supervisor.restart("r1")
+    after = await until(lambda: (s := node.status("r1")).pid not in {None, before.pid} and s.ready and s, "r1 again")
+    assert (after.members, after.url) == (before.members, before.url)
+    assert not node.supervisor.restart("nobody")
+
+
+async def test_a_restart_ends_an_engine_that_obeys_no_signal(node: Node) -> None:
+    await node.up(spec("r1", kill_s=0.2))
+    before = node.status("r1").pid
+    assert before is not None
+    os.kill(before, signal.SIGSTOP)
+    assert node.supervisor.restart("r1")
+    await until(lambda: node.status("r1").pid not in {None, before} and node.status("r1").ready, "r1 again")
+
+
+async def test_the_judge_is_told_what_the_engine_tells_of_itself(node: Node) -> None:
+    await node.up(spec("r1", "GPU-1"))
+
+    def look() -> ReplicaSeen | None:
+        looks = [seen for seen in node.supervisor.observations(0.0) if isinstance(seen, ReplicaSeen)]
+        return next((seen for seen in looks if seen.health is not None and seen.step is not None), None)
+
+    seen = await until(look, "a look with an answer of its door")
+    assert (seen.health, seen.visible, seen.pids[0]) == (200, "", node.status("r1").pid)
+    assert seen.running == 0
+
+
+async def test_an_answer_of_the_door_is_told_once(node: Node) -> None:
+    await node.up(spec("r1"))
+
+    def healths() -> list[int | str | None]:
+        return [seen.health for seen in node.supervisor.observations(0.0) if isinstance(seen, ReplicaSeen)]
+
+    await until(lambda: healths() == [200], "an answer")
+    assert healths() == [None]  # until it is asked again
