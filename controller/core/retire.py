@@ -14,7 +14,7 @@ from controller.core.actions import draw, placed_anew
 from controller.core.fleet import Fleet
 from controller.core.kinds import STARTED
 from controller.core.names import action_id
-from controller.core.policy import Leave, Verdict, may_act, rule_of
+from controller.core.policy import OWNER, Leave, Verdict, may_act, rule_of
 from controller.core.replicas import Life, Replica, incident_of, is_leaving, reachable
 from controller.core.roster import GAVE_UP
 from controller.core.stimuli import Deployment
@@ -63,7 +63,9 @@ def off_suspects(fleet: Fleet, now: float) -> Iterator[ActionLine]:
     for key in list(fleet.ledger.open_incidents):
         incident = fleet.ledger.incidents[key]
         for suspect in incident.suspects if incident.subject.gpu is None else ():
-            yield from empty(fleet, replace(incident, subject=Subject(gpu=suspect.gpu)), now)
+            place = Subject(gpu=suspect.gpu)
+            if any(hold.incident == key for hold in fleet.ledger.standing(place, OWNER)):
+                yield from empty(fleet, replace(incident, subject=place), now)
 
 
 def asked(fleet: Fleet, now: float) -> Iterator[ActionLine]:
