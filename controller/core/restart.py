@@ -153,9 +153,9 @@ def _decide(fleet: Fleet, replica: Replica, calling: ConditionLine, now: float) 
 
 def _when(fleet: Fleet, replica: Replica, calling: ConditionLine, due: float, now: float, *, dead: bool) -> Decision:
     """What a restart that may be done waits for, first match."""
-    owner = _owner(fleet, replica)
-    if owner != OURS:
-        return Decision(ActionState.WAITING, f"it was not started by us: its owner ({owner}) must restart it")
+    owned_by = owner(fleet, replica)
+    if owned_by != OURS:
+        return Decision(ActionState.WAITING, f"it was not started by us: its owner ({owned_by}) must restart it")
     status = replica.status
     if status is not None and status.leftovers:
         pids = ", ".join(map(str, status.leftovers))
@@ -175,7 +175,8 @@ def _when(fleet: Fleet, replica: Replica, calling: ConditionLine, due: float, no
     return Decision(ActionState.ORDERED, _why(fleet, calling))
 
 
-def _owner(fleet: Fleet, replica: Replica) -> str:
+def owner(fleet: Fleet, replica: Replica) -> str:
+    """Who may signal it: ``corral``, or who manages its deployment; what was found is never signalled by us."""
     deployment = fleet.deployments.get(replica.deployment)
     if deployment is not None and deployment.managed_by != OURS:
         return deployment.managed_by

@@ -104,6 +104,11 @@ def _when_spared(fleet: Fleet, replica: Replica, errand: Errand, now: float) -> 
     """Order the drain if the replica can be spared; say what it waits for if no replacement is on its way."""
     if not (fleet.patience.may_place(now) and fleet.patience.knows(replica.node, now)):
         return
+    owner = restart.owner(fleet, replica)
+    if owner != restart.OURS:
+        why = f"it was not started by us: its owner ({owner}) must drain it"
+        yield from _unless_said(fleet, _drain(fleet, replica, errand, ActionState.WAITING, why, now))
+        return
     deployment = fleet.deployments.get(replica.deployment)
     why, broken = "it no longer steps", None
     if deployment is not None and replica.is_stepping:
