@@ -49,7 +49,7 @@ _LINKS: tuple[_Row, ...] = (
      "NVML fabric state"),
     ("fabric_unhealthy", "the fabric's health mask is bad", S.ERROR, R.INVESTIGATE, P.FABRIC, C.SIGNAL,
      "NVML health mask"),
-    ("pcie_width", "fewer PCIe lanes than expected", S.ERROR, R.CONTACT_SUPPORT, P.GPU, C.SIGNAL, "NVML; DCGM 46"),
+    ("pcie_width", "fewer PCIe lanes than expected", S.ERROR, R.INVESTIGATE, P.GPU, C.SIGNAL, "NVML; DCGM 46"),
     ("pcie_generation", "PCIe slower than expected under load", S.WARNING, R.INVESTIGATE, P.GPU, C.SIGNAL,
      "NVML; DCGM 45"),
     ("pcie_replays", "PCIe replays grow", S.WARNING, R.INVESTIGATE, P.GPU, C.SIGNAL,
@@ -153,6 +153,7 @@ _CERTAIN = frozenset({"gpu_lost", "gpu_requires_reset"})  # the driver itself sa
 _DIFFERS: dict[str, str] = {
     "ecc_correctable_rate": "the vendor's health watch ignores corrected errors; a storm of them blinds the monitor",
     "nvlink_down": "the vendor's tool triages; a link that no reset trains again is a person's, as validation shows",
+    "pcie_width": "the vendor's health watch fails it; the GPU serves on, if slower, and only a person can reseat it",
     "remap_failed": "the vendor's tools disagree (reset or field diagnostic); a bank without spares needs a person",
     "remap_pending": "EKS and others replace the machine; the repair works and waits for a reset at a quiet time",
 }
