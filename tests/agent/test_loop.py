@@ -10,7 +10,7 @@ from agent.scribe import Scribe
 from agent.spool import Spool
 from agent.steady import Steady
 from agent.warden import Warden
-from tests.agent.made import NODE, fallen, inventory, record, replica, sample, source, uuid, xid
+from tests.agent.made import BOOTED, NODE, fallen, inventory, record, replica, sample, source, uuid, xid
 from vocab.clock import VirtualClock
 from vocab.messages import (
     ActionItem,
@@ -23,7 +23,7 @@ from vocab.messages import (
     ReplicaSpec,
     ReplicaStatus,
 )
-from vocab.observations import Exit, Member
+from vocab.observations import Exit, KernelRecord, Member
 from vocab.states import ActionKind, ActionState, Level
 
 
@@ -90,7 +90,8 @@ class Agent:
 
     def see(self, *observations):
         for observation in observations:
-            self.loop.take(msgspec.structs.replace(observation, at=self.now))
+            stamp = {"kernel_s": self.now - BOOTED} if isinstance(observation, KernelRecord) else {}
+            self.loop.take(msgspec.structs.replace(observation, at=self.now, **stamp))
         return self
 
     def wait(self, seconds):
