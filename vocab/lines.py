@@ -82,8 +82,16 @@ class StateLine(Line, frozen=True, kw_only=True, tag="state"):
     target: "Target | None" = None
 
 
+class Budget(msgspec.Struct, frozen=True):
+    """What limited an action: ``used`` of ``limit``, of which rule."""
+
+    limit: float
+    used: float
+    of: str
+
+
 class HoldLine(Line, frozen=True, kw_only=True, tag="hold"):
-    """A hold was placed, lifted, refused, or would have been."""
+    """A hold was placed, lifted, refused, or would have been; ``budget``: what had no room for it."""
 
     id: str
     op: str
@@ -91,14 +99,7 @@ class HoldLine(Line, frozen=True, kw_only=True, tag="hold"):
     reason: str
     incident: str | None = None
     clears_on: ClearsOn
-
-
-class Budget(msgspec.Struct, frozen=True):
-    """What limited an action: ``used`` of ``limit``, of which rule."""
-
-    limit: float
-    used: float
-    of: str
+    budget: Budget | None = None
 
 
 class Target(msgspec.Struct, frozen=True):
@@ -129,10 +130,11 @@ class ActionLine(Line, frozen=True, kw_only=True, tag="action"):
 
 
 class NoteLine(Line, frozen=True, kw_only=True, tag="note"):
-    """Something worth saying that changes no state."""
+    """Something worth saying that changes no state; ``rule``: the code whose rule it is about."""
 
     code: str
     text: str
+    rule: str | None = None
 
 
 class FinalLine(Line, frozen=True, kw_only=True, tag="final"):

@@ -30,7 +30,7 @@ class Folds(msgspec.Struct, dict=True):
         """Take one more evidence in, which is of the time ``seen``; the event or revision to send now, if any."""
         seen = now if seen is None else seen
         fold = self.open.get(key)
-        if fold is None or _is_over(fold, event, seen):
+        if fold is None or _is_over(fold, event.boot_id, seen):
             return self._begin(key, event, now, seen)
         harsher = rank(event) > rank(fold.event)
         merged = merge(fold.event, event)
@@ -53,6 +53,11 @@ class Folds(msgspec.Struct, dict=True):
             fold.dirty = True
             self._shelf.dirty(key, fold)
 
+    def growing(self, key: str, boot_id: str | None, seen: float) -> str | None:
+        """The id of the event that one more evidence under this key joins."""
+        fold = self.open.get(key)
+        return None if fold is None or _is_over(fold, boot_id, seen) else fold.event.id
+
     def crowded(self, key: str) -> str | None:
         """Where a new key goes when too many of its subject and code are open: the last of them, or None."""
         injected = key[key.rindex(SEPARATOR) :]
@@ -73,7 +78,7 @@ class Folds(msgspec.Struct, dict=True):
     def replaced(self, key: str, event: Event, now: float, seen: float | None = None) -> Event | None:
         """The last revision of a fold whose place a new event takes."""
         fold = self.open.get(key)
-        over = fold is not None and _is_over(fold, event, now if seen is None else seen)
+        over = fold is not None and _is_over(fold, event.boot_id, now if seen is None else seen)
         return fold.send(now) if fold is not None and fold.dirty and over else None
 
     def latest(self, key: str, now: float) -> str | None:
@@ -109,5 +114,5 @@ class Folds(msgspec.Struct, dict=True):
         return self._shelf.next_due()
 
 
-def _is_over(fold: Fold, event: Event, now: float) -> bool:
-    return fold.ends < now or fold.event.boot_id != event.boot_id
+def _is_over(fold: Fold, boot_id: str | None, now: float) -> bool:
+    return fold.ends < now or fold.event.boot_id != boot_id

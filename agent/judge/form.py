@@ -58,19 +58,24 @@ def agrees(partial: str, whole: str) -> bool:
     return (about, injected) == (about_other, injected_other) and said <= said_there and same_process
 
 
-def form(finding: Finding, scene: Scene) -> Event:
-    """The finding as the first revision of an event."""
+def boot_of(finding: Finding, scene: Scene) -> str | None:
+    """The boot that the finding is of."""
+    return scene.earlier if finding.history else scene.boot_id
+
+
+def form(finding: Finding, scene: Scene, growing: str | None = None) -> Event:
+    """The finding as an event: more of the one with the id ``growing``, else the first revision of a new one."""
     known = row(finding.code)
     stamp = None if finding.at is None else rfc3339(finding.at)
     lost = Flag.LOOKUP_FAILED in finding.flags
-    boot_id = scene.earlier if finding.history else scene.boot_id
+    boot_id = boot_of(finding, scene)
     fields = dict(finding.fields)
     if finding.history:
         fields[HISTORY] = True
     if known.vendor is not None:
         fields.setdefault("vendor", known.vendor)
     return Event(
-        id=event_id(boot_id, subject(finding, scene), finding.code, _identity(finding), finding.first),
+        id=growing or event_id(boot_id, subject(finding, scene), finding.code, _identity(finding), finding.first),
         at=stamp,
         node=scene.node,
         boot_id=boot_id,

@@ -16,7 +16,7 @@ import msgspec
 
 from agent.judge.alone import OUTCOMES, WHY
 from agent.judge.blame import WITHIN_S
-from agent.judge.form import agrees, as_it_stands, fold_key, form, is_partial, noted, quiet
+from agent.judge.form import agrees, as_it_stands, boot_of, fold_key, form, is_partial, noted, quiet
 from agent.judge.links import BY_EFFECT, effects_of, place_of, reaches_peers
 from agent.judge.mind import Mind
 from agent.probes.kernel import KernelProbe
@@ -162,7 +162,8 @@ class Judge:
         key, flags = self._key(finding, seen)
         if flags:
             finding = msgspec.structs.replace(finding, flags=(*finding.flags, *flags))
-        event = self._explained(form(finding, scene), seen)
+        growing = mind.folds.growing(key, boot_of(finding, scene), seen)
+        event = self._explained(form(finding, scene, growing), seen)
         if finding.joins and mind.folds.latest(key, seen) is None:  # the event that it is about is over
             event = msgspec.structs.replace(event, cause=mind.memory.told(event))
         at_once = mind.board.opens(event) or finding.joins

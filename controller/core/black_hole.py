@@ -99,7 +99,7 @@ def _hold(fleet: Fleet, incident: IncidentLine, now: float) -> Iterator[HoldLine
     node = subject.node or (fleet.gpus[subject.gpu].node if subject.gpu in fleet.gpus else None)
     if node is None or key in ledger.holds or key in ledger.lifted:
         return
-    verdict = may(fleet, node, Level.CORDON, now)
+    verdict = may(fleet, node, Level.CORDON, now, incident)
     if verdict.leave is Leave.LATER or (verdict.leave is Leave.WOULD and key in ledger.would_holds):
         return
     go = verdict.leave is Leave.GO

@@ -3,27 +3,69 @@
 Only harmful acts ask; lifting, releasing and replacing never do.
 """
 
+from math import ceil
+
 from controller.core.fleet import Fleet
 from controller.core.kinds import REPAIRS, STARTED
 from controller.core.policy import OWNER
 from controller.core.replicas import Life, Replica, is_leaving
-from vocab.lines import Budget
+from vocab.lines import Budget, HoldLine, Subject
+from vocab.states import Health
 
+TWO_ALWAYS = 2  # GPUs of one node: one may be a fault of another
 NODES_PER_REPAIR = 20  # one more repair at a time for each
 
 
-def cordons(fleet: Fleet, now: float) -> Budget | None:
-    """GPUs newly held by the policy in the window and held still; a lost GPU counts, a lifted hold does not."""
-    limits = fleet.settings.limits
-    recent = {
-        hold.subject
-        for hold in fleet.ledger.holds.values()
-        if hold.owner == OWNER and hold.subject.gpu is not None and hold.at > now - limits.window_s
-    }
-    limit = max(1, min(limits.cordons, int(limits.cordons_ratio * len(fleet.gpus))))
-    if len(recent) < limit:
+def cordons(fleet: Fleet, place: Subject, node: str, now: float) -> Budget | None:
+    """Whether one more place may be cordoned on this node now: in the fleet, its pool, its domains and on the node.
+
+    A node counts once, however many of its GPUs are held: what takes a whole node is one fault. On the node itself,
+    GPUs that still answer count: more than half of them (two always) at once look like a mistake. Counted is what was
+    newly held within the window and is held still; what a person looked at and discarded begins the count anew.
+    """
+    recent = _recent(fleet, now)
+    return _of_node(fleet, recent, place, node, now) or _of_scopes(fleet, recent, node)
+
+
+def _recent(fleet: Fleet, now: float) -> list[HoldLine]:
+    since = max(now - fleet.settings.limits.window_s, fleet.ledger.discarded_at)
+    holds = fleet.ledger.holds.values()
+    return [hold for hold in holds if hold.owner == OWNER and hold.incident is not None and hold.at > since]
+
+
+def _of_node(fleet: Fleet, recent: list[HoldLine], place: Subject, node: str, now: float) -> Budget | None:
+    if place.gpu is None or fleet.health(place.gpu) is Health.LOST:
         return None
-    return Budget(limit=limit, used=len(recent), of=f"GPUs newly cordoned in {limits.window_s:g} s")
+    gpus = [gpu.identity.uuid for gpu in fleet.gpus_at(node)]
+    held = {hold.subject.gpu for hold in recent}
+    used = [gpu for gpu in gpus if gpu in held and fleet.health(gpu) is not Health.LOST]
+    limits = fleet.settings.limits_of(fleet.pool_of(node))
+    limit = max(TWO_ALWAYS, int(limits.node_ratio * len(gpus)))
+    if len(used) < limit:
+        return None
+    return Budget(limit=limit, used=len(used), of=f"GPUs of {node} newly cordoned in {limits.window_s:g} s")
+
+
+def _of_scopes(fleet: Fleet, recent: list[HoldLine], node: str) -> Budget | None:
+    held = {_node_of(fleet, hold) for hold in recent}
+    if node in held:
+        return None
+    pool = fleet.pool_of(node)
+    scopes = [("the fleet", tuple(fleet.nodes), fleet.settings.limits)]
+    scopes += [(f"pool {pool}", fleet.pools[pool], fleet.settings.limits_of(pool))] if pool is not None else []
+    domains = [(name, nodes) for name, nodes in fleet.domains.items() if node in nodes]
+    scopes += [(f"domain {name}", nodes, fleet.settings.limits) for name, nodes in domains]
+    for name, nodes, limits in scopes:
+        limit = min(limits.cordons, ceil(limits.cordons_ratio * len(nodes)))
+        used = len(held.intersection(nodes))
+        if used >= limit:
+            return Budget(limit=limit, used=used, of=f"nodes of {name} newly cordoned in {limits.window_s:g} s")
+    return None
+
+
+def _node_of(fleet: Fleet, hold: HoldLine) -> str | None:
+    gpu = fleet.gpus.get(hold.subject.gpu or "")
+    return gpu.node if gpu is not None else hold.subject.node
 
 
 def floor(fleet: Fleet, replica: Replica) -> Budget | None:

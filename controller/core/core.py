@@ -13,7 +13,10 @@ from controller.core import (
     conditions,
     departure,
     deployments,
+    doubt,
+    drift,
     holds,
+    idle_reset,
     incidents,
     liveness,
     look,
@@ -43,7 +46,9 @@ RULES: tuple[Callable[[Fleet, float], Iterable[AnyLine]], ...] = (
     black_hole.judge,
     departure.close,
     departure.receive,
+    drift.judge,
     holds.for_faults,
+    doubt.judge,
     black_hole.hold,
     suspects.hold_repeated,
     holds.replaced_fences,
@@ -52,6 +57,7 @@ RULES: tuple[Callable[[Fleet, float], Iterable[AnyLine]], ...] = (
     retire.cut_off,
     deployments.converge,
     workflow.advance,
+    idle_reset.when_idle,
     retire.off_suspects,
     retire.asked,
 )
@@ -124,6 +130,7 @@ class Core:
         return said
 
     def _conclude(self, said: list[AnyLine], now: float) -> list[AnyLine]:
+        self._fleet.look_up(now)
         if said or self._fleet.stirred:
             self._fleet.stirred = False
             self._settle(said, now)

@@ -1,21 +1,29 @@
-"""The disruption set: everything that a repair stops beside its own GPU."""
+"""The disruption set: everything that a repair stops beside the fault's own GPU, and whether that may be.
+
+A reset takes the GPUs of the same reset group: one alone (PCIe boards, HGX H100 and later), a pair on one bridge
+(NVL), all behind the switches of an HGX A100. A reboot or a power cycle takes the node. With a GPU goes all that is on
+it: the replicas of its MIG instances and of its MPS clients alike. A GPU that a virtual machine holds is not ours.
+"""
 
 from controller.core.fleet import Fleet
 from controller.core.kinds import REPAIRS, RUNGS, STARTED, WIDE
+from controller.core.nodes import Gpu
 from controller.core.policy import OWNER
 from vocab.lines import ActionLine, Subject
-from vocab.states import ActionKind
+from vocab.states import ActionKind, Health
+
+FOREIGN = "unknown_consumer"  # memory that no process of ours owns up to
 
 
-def taken_along(fleet: Fleet, rung: ActionKind, node: str, gpu: str) -> list[str]:
-    """The other GPUs that a repair takes along."""
+def taken(fleet: Fleet, rung: ActionKind, node: str, gpus: list[str]) -> list[str]:
+    """All GPUs that a repair of these takes, these first."""
     facts = fleet.node(node).facts
     if facts is None:
-        return []
+        return gpus
     if rung in WIDE:
-        return [identity.uuid for identity in facts.gpus if identity.uuid != gpu]
-    group = next((group for group in facts.reset_group if gpu in group), ())
-    return [uuid for uuid in group if uuid != gpu]
+        return list(dict.fromkeys([*gpus, *(gpu.identity.uuid for gpu in fleet.gpus_at(node) if gpu.listed)]))
+    groups = [group for group in facts.reset_group if any(gpu in group for gpu in gpus)]
+    return list(dict.fromkeys([*gpus, *(uuid for group in groups for uuid in group if uuid in fleet.gpus)]))
 
 
 def disrupted(fleet: Fleet, gpus: list[str]) -> tuple[Subject, ...]:
@@ -25,15 +33,31 @@ def disrupted(fleet: Fleet, gpus: list[str]) -> tuple[Subject, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def is_out(fleet: Fleet, gpu: str) -> bool:
-    """Whether a GPU is held for a fault of its own and empty: nothing is lost if it is taken along."""
-    return bool(fleet.ledger.standing(Subject(gpu=gpu), OWNER)) and not fleet.roster.on(gpu)
+def in_use(fleet: Fleet, gpus: list[str], now: float) -> list[str]:
+    """Those of the GPUs of which it is not proven that nothing would be lost: work, an owner, or no news."""
+    return [uuid for uuid in gpus if (gpu := fleet.gpus.get(uuid)) is not None and not is_idle(fleet, gpu, now)]
 
 
-def covering(fleet: Fleet, rung: ActionKind, node: str, gpu: str) -> ActionLine | None:
-    """A repair under way that does for this GPU what the rung would, or more."""
+def is_idle(fleet: Fleet, gpu: Gpu, now: float) -> bool:
+    """Whether nothing runs on a GPU and nobody else keeps it: proven by a fresh reading, or because it is lost."""
+    uuid = gpu.identity.uuid
+    if fleet.roster.on(uuid) or any(hold.owner != OWNER for hold in fleet.holds_on(uuid)):
+        return False
+    return fleet.health(uuid) is Health.LOST or gpu.is_fresh(now) or gpu.failed_at > 0.0
+
+
+def is_foreign(fleet: Fleet, gpu: str) -> bool:
+    """Whether a GPU that can be read holds memory that nobody owns up to: somebody's work may be in it."""
+    found = any(condition.code == FOREIGN for condition in fleet.conditions_on(Subject(gpu=gpu)))
+    return found and fleet.health(gpu) is not Health.LOST
+
+
+def covering(fleet: Fleet, rung: ActionKind, node: str, gpus: list[str]) -> ActionLine | None:
+    """A repair under way that does for these GPUs what the rung would, or more."""
     for action in fleet.ledger.live(*REPAIRS):
-        reaches = action.subject.node == node or Subject(gpu=gpu) in action.disrupts
+        reaches = action.subject.node == node or any(
+            gpu == action.subject.gpu or Subject(gpu=gpu) in action.disrupts for gpu in gpus
+        )
         if action.state in STARTED and reaches and RUNGS.index(action.of) >= RUNGS.index(rung):
             return action
     return None

@@ -10,16 +10,17 @@ from collections.abc import Callable
 from controller.core import remind, replicas
 from controller.core.agenda import Agenda
 from controller.core.kinds import REPAIRS
+from controller.core.ladder import needs_repair
 from controller.core.ledger import FLEET, Ledger
 from controller.core.nodes import Gpu, Node
 from controller.core.patience import Patience
 from controller.core.replicas import Life, Replica
 from controller.core.roster import Roster
-from controller.core.settings import COLD_START_S, Settings
+from controller.core.settings import COLD_START_S, Rule, Settings, lowest
 from controller.core.stimuli import Deployment
 from controller.core.work import Mark, Work
 from vocab.catalogue.row import CodeRow
-from vocab.events import Recovery, Scope, Severity
+from vocab.events import Event, Recovery, Scope
 from vocab.lines import ActionLine, AnyLine, ConditionLine, HoldLine, IncidentLine, StateLine, Subject
 from vocab.messages import GpuStatus, NodeFacts, ReplicaStatus
 from vocab.states import Health, Level, NodeState, ReplicaState
@@ -45,8 +46,11 @@ class Fleet:
         self.domains: dict[str, tuple[str, ...]] = {}  # failure domain -> its nodes
         self.roster = Roster()
         self.free: dict[str, Gpu] = {}  # kept by placement: GPUs that take work, as of the last look
+        self.doubted: dict[str, None] = {}  # silent nodes of which we doubt that they are lost
         self.stirred = False  # something was heard that rules must look at
         self.patience = Patience(self.nodes)
+        self._known = (False, False)  # whether a start is over, and what runs anywhere is known
+        self._pool_of: dict[str, str] = {}
         self._gpus_at: dict[str, dict[str, None]] = defaultdict(dict)
 
     # -- what comes in --------------------------------------------------------------------------------
@@ -66,6 +70,13 @@ class Fleet:
                 self.work.turn(None)  # room in the budget, or none any more
         elif isinstance(line, HoldLine):
             remind.of_hold(self.agenda, self.settings, line)
+            incident = self.ledger.incidents.get(line.incident or "")
+            if line.op == "lifted":
+                self.work.turn(None)  # room for another
+            if incident is not None:
+                self.work.rules[incident.code] = None
+        if isinstance(line, IncidentLine):
+            remind.of_incident(self.agenda, line)
         if not isinstance(line, StateLine) or line.subject.node is not None:
             self.touch(line.subject)
 
@@ -80,6 +91,18 @@ class Fleet:
         """The first moment of this life: from here, nodes that were live are waited for."""
         if self.patience.begin(self.ledger.words, now):
             self.agenda.remind(now + COLD_START_S, FLEET)
+            for subject in self.ledger.words:
+                if subject.node is not None:
+                    node = self.node(subject.node)
+                    node.awaited_from = now
+                    self.agenda.watch(subject, node.silent_at)
+
+    def look_up(self, now: float) -> None:
+        """Look at everything once what was waited for after a start has come."""
+        now_known = (self.patience.is_settled(now), self.patience.may_place(now))
+        if now_known != self._known:
+            self._known, self.stirred = now_known, True
+            self.touch_all()
 
     def node(self, name: str) -> Node:
         """The node of this name, known from now on."""
@@ -99,6 +122,8 @@ class Fleet:
         node = self.node(facts.node)
         if node.facts is None or node.facts.boot_id != facts.boot_id:
             self.work.booted[facts.node] = None
+        if node.facts is None or node.facts.driver != facts.driver:
+            self.work.drivers[facts.node] = None
         node.facts = facts
         listed = {identity.uuid for identity in facts.gpus}
         for uuid in [uuid for uuid in self._gpus_at[facts.node] if uuid not in listed]:
@@ -225,7 +250,9 @@ class Fleet:
     def restless(self) -> list[IncidentLine]:
         """The open incidents for which something may be due: whatever their next step rests on has changed."""
         found = [self.ledger.incidents[key] for key in self.ledger.open_incidents]
-        return [incident for incident in found if self.work.quiet.get(incident.id) != self.mark(incident)]
+        marks = {incident.id: self.mark(incident) for incident in found}
+        self.work.marks = marks
+        return [incident for incident in found if self.work.quiet.get(incident.id) != marks[incident.id]]
 
     # -- what rules ask -------------------------------------------------------------------------------
 
@@ -234,7 +261,29 @@ class Fleet:
         facts = self.node(node).facts
         if facts is None:
             return None
-        return min(facts.level, self.settings.level, key=lambda level: list(Level).index(level))
+        pool = self.settings.pools.get(self.pool_of(node) or "")
+        most = pool.level if pool is not None and pool.level is not None else Level.REPAIR
+        return lowest(facts.level, self.settings.level, most)
+
+    def pool_of(self, node: str) -> str | None:
+        """The pool that a node is in, if any."""
+        return self._pool_of.get(node)
+
+    def divide(self, pools: dict[str, tuple[str, ...]], domains: dict[str, tuple[str, ...]]) -> None:
+        """How the fleet is divided from now on."""
+        self.pools, self.domains = pools, domains
+        self._pool_of = {node: pool for pool, nodes in pools.items() for node in nodes}
+        self.touch_all()
+
+    def weighed(self, event: Event) -> Event:
+        """The event as the policy weighs it."""
+        known = self.gpus.get(event.gpu or "")
+        return self.settings.weighed(event, self.pool_of(event.node), (known.identity.name if known else None) or "")
+
+    def rule(self, code: str, node: str, gpu: str | None) -> Rule:
+        """What the policy says of a code there that the catalogue does not."""
+        known = self.gpus.get(gpu or "")
+        return self.settings.rule(code, self.pool_of(node), (known.identity.name if known else None) or "")
 
     def life(self, replica: Replica) -> Life:
         """How far a replica's life has come."""
@@ -283,8 +332,3 @@ class Fleet:
     def node_state(self, node: str) -> str:
         """The node's word; live until said otherwise."""
         return self.ledger.words.get(Subject(node=node), NodeState.LIVE.value)
-
-
-def needs_repair(severity: Severity, recovery: Recovery) -> bool:
-    """Whether a fault takes its GPU out of service: at least an error, and at least a reset is advised."""
-    return severity.rank >= Severity.ERROR.rank and recovery.rank >= Recovery.DRAIN_AND_RESET.rank

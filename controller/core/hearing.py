@@ -6,7 +6,7 @@ from typing import Any
 from controller.core import actions, conditions, holds, operator
 from controller.core.fleet import Fleet
 from controller.core.policy import subject_of
-from controller.core.settings import COLD_START_S, OBSERVED_S
+from controller.core.settings import COLD_START_S
 from controller.core.stimuli import (
     AnyStimulus,
     Arrived,
@@ -33,8 +33,7 @@ def hear(fleet: Fleet, stimulus: AnyStimulus, now: float) -> Lines:
 
 
 def _shaped(fleet: Fleet, stimulus: Shaped, _now: float) -> Lines:
-    fleet.pools, fleet.domains = stimulus.pools, stimulus.domains
-    fleet.touch_all()
+    fleet.divide(stimulus.pools, stimulus.domains)
     fleet.stirred = True
     return iter(())
 
@@ -42,6 +41,7 @@ def _shaped(fleet: Fleet, stimulus: Shaped, _now: float) -> Lines:
 def _recalled(fleet: Fleet, stimulus: Recalled, now: float) -> Lines:
     if fleet.node(stimulus.facts.node).facts_at is None:
         fleet.learn(stimulus.facts, now)
+        fleet.stirred = True
     return iter(())
 
 
@@ -71,8 +71,8 @@ def _reported(fleet: Fleet, stimulus: Reported, now: float) -> Lines:
     news = news or fleet.node_state(stimulus.node) != NodeState.LIVE
     node.report(now, paused=stimulus.paused)
     fleet.agenda.watch(Subject(node=node.name), node.silent_at)
-    if news:
-        fleet.touch(Subject(node=node.name))
+    for name in (node.name, *fleet.doubted) if news or fleet.doubted else ():
+        fleet.touch(Subject(node=name))
         fleet.stirred = True
     return iter(())
 
@@ -93,7 +93,8 @@ def _arrived(fleet: Fleet, stimulus: Arrived, now: float) -> Lines:
     if isinstance(item, EventItem):
         known = fleet.ledger.events.get(item.event.id)
         if known is None or item.event.rev > known.rev:
-            yield EventLine(at=now, subject=subject_of(item.event), device=item.event.device, event=item.event)
+            event = fleet.weighed(item.event)
+            yield EventLine(at=now, subject=subject_of(event), device=event.device, event=event)
     elif isinstance(item, ClearedItem):
         yield from conditions.clear(fleet, item.cleared, now)
     elif isinstance(item, FenceItem):
@@ -109,7 +110,6 @@ def _asked(fleet: Fleet, stimulus: Asked, now: float) -> Lines:
 def _reached(fleet: Fleet, stimulus: Reached, now: float) -> Lines:
     fleet.node(stimulus.of).observers[stimulus.by] = (stimulus.ok, now)
     if fleet.node_state(stimulus.of) != NodeState.LIVE:
-        fleet.agenda.remind(now + OBSERVED_S, Subject(node=stimulus.of))
         fleet.touch(Subject(node=stimulus.of))
         fleet.stirred = True
     return iter(())

@@ -1,4 +1,4 @@
-"""Holds: who keeps a GPU out of work, and why. Cordoned is: at least one hold.
+"""Holds: who keeps a GPU or a node out of work, and why. Cordoned is: at least one hold.
 
 Owners: ``policy`` (a fault), ``agent:NODE`` (a fence; told to us, never by us), ``operator`` and whom a
 person names. The policy's hold confirms the agent's fence and replaces it: it is placed before that one is
@@ -9,52 +9,61 @@ from collections.abc import Iterator
 
 from controller.core import budget
 from controller.core.fleet import Fleet
+from controller.core.incidents import is_over
 from controller.core.names import hold_id
-from controller.core.policy import OWNER, Leave, has_fresh_evidence, may, rule_of, wants_hold
-from vocab.lines import HoldLine, IncidentLine, NoteLine, Subject
+from controller.core.place import node_of, place_of
+from controller.core.policy import OWNER, Leave, has_fresh_evidence, may, rule_of
+from controller.core.settings import EVIDENCE_S, QUEUED_S
+from vocab.events import Recovery
+from vocab.lines import Budget, HoldLine, IncidentLine, Subject
 from vocab.messages import FenceItem
 from vocab.states import ClearsOn, Level
 
-RETURNED = "returned_unexplained"
-TOO_MUCH = "too_much_sick"
+CLEARS_ON = {
+    Recovery.REBOOT_NODE: ClearsOn.REBOOT,
+    Recovery.POWER_CYCLE: ClearsOn.REBOOT,
+    Recovery.CONTACT_SUPPORT: ClearsOn.PERSON,
+}
 
 
-def for_faults(fleet: Fleet, now: float) -> Iterator[HoldLine | NoteLine]:
-    """The policy's hold on every GPU whose open incident asks for one: placed, or said what would be."""
+def for_faults(fleet: Fleet, now: float) -> Iterator[HoldLine]:
+    """The policy's hold on every place whose open incident asks for one: placed, or said what would be."""
     for incident in fleet.restless():
-        if wants_hold(fleet, incident) and standing_for(fleet, incident) is None:
-            yield from _for_fault(fleet, incident, now)
+        place = place_of(fleet, incident)
+        if place is not None and not is_over(fleet, incident) and standing_for(fleet, incident) is None:
+            yield from _for_fault(fleet, incident, place, now)
 
 
 def standing_for(fleet: Fleet, incident: IncidentLine) -> HoldLine | None:
-    """The policy's hold for an incident, if it stands."""
-    found = fleet.ledger.standing(incident.subject, OWNER)
+    """The policy's hold for an incident, if it stands: on its GPU or on its node."""
+    subjects = dict.fromkeys([incident.subject, Subject(node=node_of(fleet, incident))])
+    found = (hold for subject in subjects for hold in fleet.ledger.standing(subject, OWNER))
     return next((hold for hold in found if hold.incident == incident.id), None)
 
 
-def _for_fault(fleet: Fleet, incident: IncidentLine, now: float) -> Iterator[HoldLine | NoteLine]:
-    gpu = fleet.gpus.get(incident.subject.gpu or "")
-    key = _key(fleet, incident)
-    if gpu is None or key is None:
+def _for_fault(fleet: Fleet, incident: IncidentLine, place: Subject, now: float) -> Iterator[HoldLine]:
+    node, key = node_of(fleet, incident), key_of(fleet, incident)
+    if node is None or key is None or not _exists(fleet, place):
         return
-    verdict = may(fleet, gpu.node, Level.CORDON, now)
+    verdict = may(fleet, node, Level.CORDON, now, incident)
     if verdict.leave is Leave.LATER:
         return
-    would = key in fleet.ledger.would_holds
-    broken = budget.cordons(fleet, now)
+    would = fleet.ledger.would_holds.get(key)
+    broken = budget.cordons(fleet, place, node, now)
     if verdict.leave is Leave.WOULD or broken is not None:
-        if not would:
-            why = verdict.why if broken is None else f"{broken.used:g} of {broken.limit:g} {broken.of}"
-            yield _hold(incident, key, "would_place", f"{_reason(incident)}; not now: {why}", now)
-            if verdict.leave is Leave.GO:
-                yield NoteLine(
-                    at=now, subject=Subject(), code=TOO_MUCH, text=f"over budget: {why}; look before you act"
-                )
-    elif not would or has_fresh_evidence(fleet, incident, now):
-        yield _hold(incident, key, "placed", _reason(incident), now)
+        if would is None:
+            why = f"{broken.used:g} of {broken.limit:g} {broken.of}" if broken is not None else verdict.why
+            reason = f"{reason_of(incident)}; not now: {why}"
+            yield hold_for(incident, place, key, "would_place", reason, now, None if verdict.why else broken)
+    elif would is None or has_fresh_evidence(fleet, incident, now, QUEUED_S if would.budget else EVIDENCE_S):
+        yield hold_for(incident, place, key, "placed", reason_of(incident), now)
 
 
-def _key(fleet: Fleet, incident: IncidentLine) -> str | None:
+def _exists(fleet: Fleet, place: Subject) -> bool:
+    return place.gpu in fleet.gpus or place.node in fleet.nodes
+
+
+def key_of(fleet: Fleet, incident: IncidentLine) -> str | None:
     """The id of the hold that is due; None if it was lifted and no event has come since."""
     nth = 0
     while (lifted := fleet.ledger.lifted.get(key := hold_id(OWNER, incident.id, nth))) is not None:
@@ -65,20 +74,25 @@ def _key(fleet: Fleet, incident: IncidentLine) -> str | None:
     return key
 
 
-def _reason(incident: IncidentLine) -> str:
+def reason_of(incident: IncidentLine) -> str:
+    """Why the policy holds something for an incident."""
     return f"{incident.code}: {incident.severity}, {incident.recovery} is advised ({rule_of(incident)})"
 
 
-def _hold(incident: IncidentLine, key: str, op: str, reason: str, now: float) -> HoldLine:
+def hold_for(
+    incident: IncidentLine, place: Subject, key: str, op: str, reason: str, now: float, broken: Budget | None = None
+) -> HoldLine:
+    """The policy's hold for an incident; it ends with what the incident's recovery brings about."""
     return HoldLine(
         at=now,
-        subject=incident.subject,
+        subject=place,
         id=key,
         op=op,
         owner=OWNER,
         reason=reason,
         incident=incident.id,
-        clears_on=ClearsOn.REBOOT if incident.recovery == "reboot_node" else ClearsOn.RESET,
+        clears_on=CLEARS_ON.get(incident.recovery, ClearsOn.RESET),
+        budget=broken,
     )
 
 
@@ -97,9 +111,9 @@ def lift(hold: HoldLine, why: str, now: float) -> HoldLine:
 
 
 def replaced_fences(fleet: Fleet, now: float) -> Iterator[HoldLine]:
-    """Fences that the policy's own hold has confirmed."""
+    """Fences that the policy's own hold, on the GPU or on its node, has confirmed."""
     for hold in [fleet.ledger.holds[key] for key in fleet.ledger.fences]:
-        if fleet.ledger.standing(hold.subject, OWNER):
+        if any(other.owner == OWNER for other in fleet.holds_on(hold.subject.gpu or "")):
             yield lift(hold, "confirmed and replaced by the policy's hold", now)
 
 
@@ -121,17 +135,3 @@ def of_fence(fleet: Fleet, item: FenceItem, now: float) -> Iterator[HoldLine]:
         return
     for hold in fleet.ledger.standing(subject, owner):
         yield lift(hold, f"the fence {item.op}: {item.why}", now)
-
-
-def for_return(fleet: Fleet, node: str, now: float) -> HoldLine:
-    """A node that was lost comes back: nobody knows what happened to it, so it takes no work until a person looks."""
-    nth = sum(1 for hold in fleet.ledger.lifted.values() if hold.subject.node == node and RETURNED in hold.reason)
-    return HoldLine(
-        at=now,
-        subject=Subject(node=node),
-        id=hold_id(OWNER, RETURNED, node, nth),
-        op="placed",
-        owner=OWNER,
-        reason=f"{RETURNED}: the node was lost and reports again",
-        clears_on=ClearsOn.PERSON,
-    )

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from controller.core import suspects
 from controller.core.fleet import Fleet
 from controller.core.names import incident_id
-from controller.core.policy import OWNER, opens_incident, subject_of, wants_hold
+from controller.core.policy import OWNER, is_momentary, opens_incident, subject_of, wants_hold
 from controller.core.settings import CORRELATION_S
 from vocab.events import Event, Recovery, Severity
 from vocab.lines import ConditionLine, IncidentLine, Subject
@@ -35,10 +35,11 @@ def judge(fleet: Fleet, event: Event, now: float) -> Iterator[IncidentLine]:
         return
     if not ledger.is_new(event, before):
         return
-    joined = _explained(fleet, event) or (_beside(fleet, event, now) if _has_condition(fleet, event) else None)
+    stands, momentary = _has_condition(fleet, event), is_momentary(fleet, event)
+    joined = _explained(fleet, event) or (_beside(fleet, event, now) if stands or momentary else None)
     if joined is not None:
         yield from _grow(fleet, joined, event, now)
-    elif _has_condition(fleet, event) and opens_incident(event):
+    elif (stands and opens_incident(event)) or momentary:
         yield _open(event, incident_id(event.id, len(before)), now)
 
 
@@ -145,6 +146,16 @@ def conditions_of(fleet: Fleet, incident: IncidentLine) -> list[ConditionLine]:
 def is_over(fleet: Fleet, incident: IncidentLine) -> bool:
     """Whether all that was wrong has ended."""
     return all(condition.state == "cleared" for condition in conditions_of(fleet, incident))
+
+
+def is_momentary_one(fleet: Fleet, incident: IncidentLine) -> bool:
+    """Whether nothing of it ever stood."""
+    return not conditions_of(fleet, incident)
+
+
+def has_settled(_fleet: Fleet, incident: IncidentLine, now: float) -> bool:
+    """Whether nothing more has come to it for as long as faults of one GPU belong together."""
+    return now - incident.at >= CORRELATION_S
 
 
 def close(incident: IncidentLine, because: str, now: float) -> IncidentLine:

@@ -11,7 +11,7 @@ import msgspec
 
 from controller.core.kinds import STARTED
 from controller.core.names import token_order
-from vocab.events import Event
+from vocab.events import Event, Severity
 from vocab.lines import (
     ActionLine,
     AnyLine,
@@ -23,10 +23,11 @@ from vocab.lines import (
     StateLine,
     Subject,
 )
-from vocab.states import TERMINAL_ACTIONS, ActionKind, ActionState
+from vocab.states import TERMINAL_ACTIONS, ActionKind, ActionState, ClearsOn
 
 LEAVING = {"gpu_replaced": "replaced", "gpu_removed": "removed"}  # events of a GPU that was taken away on purpose
 FLEET = Subject()
+BY_REPAIR = frozenset({ClearsOn.RESET, ClearsOn.REBOOT})
 AGENT = "agent:"  # the owner of a hold that an agent placed begins with it
 
 
@@ -64,12 +65,16 @@ class Ledger:
         self.open_incidents: dict[str, None] = {}
         self.incidents_of_event: dict[str, list[str]] = defaultdict(list)
         self.incidents_of: dict[Subject, dict[str, None]] = defaultdict(dict)  # open ones
+        self.repaired: dict[tuple[Subject, str], list[str]] = defaultdict(list)  # by subject and code: ended conditions
+        self.healthy_at: dict[Subject, float] = {}  # when a person last called it healthy
         self.ended: dict[str, dict[str, int]] = {}  # condition or incident -> revision of each event when it ended
         self.holds: dict[str, HoldLine] = {}  # standing
         self.holds_of: dict[Subject, dict[str, None]] = defaultdict(dict)
         self.fences: dict[str, None] = {}  # the holds that agents placed
         self.lifted: dict[str, HoldLine] = {}
         self.would_holds: dict[str, HoldLine] = {}
+        self.holds_of_rule: dict[str, dict[str, HoldLine]] = defaultdict(dict)  # by code: what it held or would have
+        self.forced: set[str] = set()  # holds of the policy that somebody lifted while their incident was open
         self.refused_holds: dict[str, None] = {}
         self.actions: dict[str, ActionLine] = {}
         self.live_actions: dict[ActionKind, dict[str, None]] = defaultdict(dict)
@@ -82,6 +87,9 @@ class Ledger:
         self.left_ill: dict[str, str] = {}  # GPU -> the incident that was open when it left
         self.words: dict[Subject, str] = {}
         self.paused: NoteLine | None = None
+        self.paused_nodes: dict[str, NoteLine] = {}
+        self.demoted: dict[str, NoteLine] = {}  # rules that have fallen back to shadow, by code
+        self.discarded_at = float("-inf")  # when a person last discarded what waited
         self.notes: set[tuple[Subject, str, str]] = set()
         self.number = 0  # of the last token
         self.epoch = 0
@@ -136,6 +144,8 @@ class Ledger:
         key = (line.subject, line.code, line.device)
         if line.state == "cleared":
             self.ended[line.id] = self._revisions(line.events)
+            if line.clears_on in BY_REPAIR and line.severity.rank >= Severity.ERROR.rank:
+                self.repaired[line.subject, line.code].append(line.id)
             self.conditions_of[line.subject].pop(line.id, None)
             if self.open_conditions.get(key) == line.id:
                 del self.open_conditions[key]
@@ -166,6 +176,9 @@ class Ledger:
         return {event: self.events[event].rev for event in events if event in self.events}
 
     def _fold_hold(self, line: HoldLine) -> None:
+        incident = self.incidents.get(line.incident or "")
+        if incident is not None and line.op in {"placed", "would_place"}:
+            self.holds_of_rule[incident.code][line.id] = line
         if line.op == "placed":
             self.holds[line.id] = line
             self.holds_of[line.subject][line.id] = None
@@ -174,6 +187,8 @@ class Ledger:
                 self.fences[line.id] = None
         elif line.op == "lifted":
             self.lifted[line.id] = line
+            if incident is not None and incident.id in self.open_incidents:
+                self.forced.add(line.id)
             self.holds.pop(line.id, None)
             self.fences.pop(line.id, None)
             self.holds_of[line.subject].pop(line.id, None)
@@ -204,10 +219,22 @@ class Ledger:
 
     def _fold_note(self, line: NoteLine) -> None:
         self.notes.add((line.subject, line.code, line.text))
-        if line.code == "paused":
+        node = line.subject.node
+        if line.code == "paused" and node is not None:
+            self.paused_nodes[node] = line
+        elif line.code == "paused":
             self.paused = line
+        elif line.code == "resumed" and node is not None:
+            self.paused_nodes.pop(node, None)
         elif line.code == "resumed":
             self.paused = None
+        elif line.code == "rule_demoted" and line.rule is not None:
+            self.demoted[line.rule] = line
+        elif line.code == "set_healthy":
+            self.healthy_at[line.subject] = line.at
+        elif line.code == "backlog_discarded":
+            self.discarded_at = line.at
+            self.demoted.clear()
 
     def take_unexamined(self) -> list[str]:
         """The events that no rule has looked at yet, once; after a restart all of them: looking twice is harmless."""

@@ -9,8 +9,6 @@ from statistics import median
 import msgspec
 
 from controller.core.settings import (
-    OBSERVED_S,
-    OBSERVERS_FOR_LOST,
     SILENT_GAPS,
     SILENT_LEAST_S,
     STALE_LEAST_S,
@@ -18,7 +16,6 @@ from controller.core.settings import (
 )
 from vocab.messages import GpuStatus, NodeFacts
 from vocab.observations import GpuIdentity
-from vocab.states import NodeState
 
 GAPS_KEPT = 16  # enough for a median that one late report does not move
 
@@ -32,6 +29,7 @@ class Gpu(msgspec.Struct):
     period_s: float
     status: GpuStatus | None = None
     sampled_at: float | None = None
+    failed_at: float = 0.0  # when it last could not be read, on our clock
     listed: bool = True  # in its node's last inventory
 
     def take(self, status: GpuStatus, now: float) -> bool:
@@ -41,6 +39,7 @@ class Gpu(msgspec.Struct):
             return False
         self.status = status
         if status.error is not None:
+            self.failed_at = now
             return before is None or before.error != status.error
         first = self.sampled_at is None
         stale = not self.is_fresh(now)
@@ -70,12 +69,16 @@ class Gpu(msgspec.Struct):
 
 
 class Node(msgspec.Struct):
-    """One node. ``facts_at``, ``reported_at`` and ``replicas_at`` are of this life of the controller."""
+    """One node. ``facts_at``, ``reported_at`` and ``replicas_at`` are of this life of the controller.
+
+    ``awaited_from``: it reported in an earlier life, so its reports are watched from the start of this one.
+    """
 
     name: str
     facts: NodeFacts | None = None
     facts_at: float | None = None
     reported_at: float | None = None
+    awaited_from: float | None = None
     replicas_at: float | None = None
     paused: bool = False
     gaps: deque[float] = msgspec.field(default_factory=lambda: deque(maxlen=GAPS_KEPT))
@@ -104,15 +107,25 @@ class Node(msgspec.Struct):
         usual = median(self.gaps) if self.gaps else 0.0
         return max(SILENT_GAPS * usual, SILENT_LEAST_S)
 
+    @property
+    def heard_at(self) -> float | None:
+        """When it was last heard, or when we began to listen; None if its reports are not watched."""
+        return self.awaited_from if self.reported_at is None else self.reported_at
+
     def silent_at(self) -> float:
         """When it becomes unknown if nothing more comes; endless if its reports are not watched."""
-        return float("inf") if self.reported_at is None else self.reported_at + self.silence_s
+        return float("inf") if self.heard_at is None else self.heard_at + self.silence_s
 
-    def state(self, now: float) -> NodeState | None:
-        """Live, unknown or lost; None while no report was ever seen."""
-        if self.reported_at is None:
-            return None
-        if now < self.silent_at():
-            return NodeState.LIVE
-        no = [by for by, (ok, at) in self.observers.items() if not ok and now - at <= OBSERVED_S]
-        return NodeState.LOST if len(no) >= OBSERVERS_FOR_LOST else NodeState.UNKNOWN
+    def is_overdue(self, now: float) -> bool:
+        """Whether a report is late: too early to call the node silent, too late to call it well."""
+        return self.heard_at is not None and now - self.heard_at > self.silence_s / 2
+
+    def unreached_by(self) -> list[str]:
+        """Who could not reach it when they last tried during this silence."""
+        since = self.heard_at or 0.0
+        return sorted(by for by, (ok, at) in self.observers.items() if not ok and at >= since and by != self.name)
+
+    def is_reached(self) -> bool:
+        """Whether somebody has reached it during this silence."""
+        since = self.heard_at or 0.0
+        return any(ok and at >= since for ok, at in self.observers.values())

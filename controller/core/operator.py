@@ -15,6 +15,7 @@ from controller.core.fleet import Fleet
 from controller.core.holds import lift
 from controller.core.kinds import REPAIRS
 from controller.core.names import hold_id, token
+from controller.core.place import gpus_of, node_of, place_of
 from controller.core.policy import OWNER
 from controller.core.release import call_off, let_go
 from controller.core.replicas import Life, Replica
@@ -76,13 +77,18 @@ def _lift(fleet: Fleet, asked: Asked, now: float) -> Lines:
 
 
 def _pause(fleet: Fleet, asked: Asked, now: float) -> Lines:
-    if fleet.ledger.paused is None:
-        yield NoteLine(at=now, subject=Subject(), code="paused", text=_words(asked, "paused"))
+    if not _is_paused(fleet, asked):
+        yield NoteLine(at=now, subject=Subject(node=asked.node), code="paused", text=_words(asked, "paused"))
 
 
 def _resume(fleet: Fleet, asked: Asked, now: float) -> Lines:
-    if fleet.ledger.paused is not None:
-        yield NoteLine(at=now, subject=Subject(), code="resumed", text=_words(asked, "resumed"))
+    if _is_paused(fleet, asked):
+        yield NoteLine(at=now, subject=Subject(node=asked.node), code="resumed", text=_words(asked, "resumed"))
+
+
+def _is_paused(fleet: Fleet, asked: Asked) -> bool:
+    """Whether the node that is named, or everything, is paused already."""
+    return asked.node in fleet.ledger.paused_nodes if asked.node is not None else fleet.ledger.paused is not None
 
 
 def _approve(fleet: Fleet, asked: Asked, now: float) -> Lines:
@@ -106,11 +112,14 @@ def _against(fleet: Fleet, action: ActionLine) -> str | None:
     if action.of is ActionKind.POWER_CYCLE:
         return "power is not in our hands: a person must do it, then the condition clears"
     incident = fleet.ledger.incidents.get(action.incident or "")
-    gpu = incident.subject.gpu if incident is not None else None
-    if incident is None or incident.id not in fleet.ledger.open_incidents or gpu is None:
+    place = place_of(fleet, incident) if incident is not None else action.subject
+    node = node_of(fleet, incident) if incident is not None else None
+    if incident is not None and (incident.id not in fleet.ledger.open_incidents or place is None or node is None):
         return "its incident is closed"
-    if covering(fleet, action.of, fleet.gpus[gpu].node, gpu) is not None or repairs(fleet) is not None:
-        return "another repair is under way: approve again when it has ended"
+    if place is not None and covering(fleet, action.of, node or "", gpus_of(fleet, place)) is not None:
+        return "another repair is under way there: approve again when it has ended"
+    if repairs(fleet) is not None:
+        return "as many repairs as may be are under way: approve again when one has ended"
     return None
 
 
@@ -124,7 +133,8 @@ def _cancel(fleet: Fleet, asked: Asked, now: float) -> Lines:
 
 
 def _release(fleet: Fleet, asked: Asked, now: float) -> Lines:
-    keys = [asked.incident] if asked.incident else list(fleet.ledger.incidents_of.get(Subject(gpu=asked.gpu), ()))
+    place = _place(asked)
+    keys = [asked.incident] if asked.incident else list(fleet.ledger.incidents_of.get(place, ())) if place else []
     found = [fleet.ledger.incidents[key] for key in keys if key in fleet.ledger.open_incidents]
     if not found:
         yield _refuse(asked, "no open incident is about it; to lift a hold, lift it", now)
@@ -143,19 +153,27 @@ def _drain(fleet: Fleet, asked: Asked, now: float) -> Lines:
 
 
 def _set_healthy(fleet: Fleet, asked: Asked, now: float) -> Lines:
-    found = fleet.conditions_on(Subject(gpu=asked.gpu)) if asked.gpu else []
-    if not found:
-        yield _refuse(asked, "no condition of that GPU is open", now)
+    """A person says that it is well: its conditions and incidents end, and its history begins anew. Said twice is once.
+
+    If it is not well, its next bad signal opens another condition.
+    """
+    place = _place(asked)
+    if place is None or not _exists(fleet, place):
+        yield _refuse(asked, "name a GPU or a node that is known", now)
         return
-    for condition in found:
+    words = _words(asked, "set healthy")
+    for condition in fleet.conditions_on(place):
         yield conditions.end(condition, now)
-    yield NoteLine(at=now, subject=Subject(gpu=asked.gpu), code="set_healthy", text=_words(asked, "set healthy"))
+    for key in list(fleet.ledger.incidents_of.get(place, ())):
+        yield from let_go(fleet, fleet.ledger.incidents[key], words, now)
+    yield NoteLine(at=now, subject=place, code="set_healthy", text=words)
 
 
 def _discard_backlog(fleet: Fleet, asked: Asked, now: float) -> Lines:
+    """A person has looked: what waits for room is dropped and needs fresh evidence; budgets count anew."""
     waiting = [a for a in fleet.ledger.live(*REPAIRS) if a.state is ActionState.WAITING and a.budget is not None]
     for action in waiting:
-        yield move(action, ActionState.CANCELLED, _words(asked, "discarded"), now)
+        yield move(action, ActionState.EXPIRED, _words(asked, "discarded"), now)
     yield NoteLine(at=now, subject=Subject(), code="backlog_discarded", text=_words(asked, "discarded"))
 
 

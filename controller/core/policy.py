@@ -9,30 +9,15 @@ from enum import StrEnum
 
 import msgspec
 
-from controller.core.fleet import Fleet, needs_repair
+from controller.core.fleet import Fleet
+from controller.core.ladder import needs_repair
+from controller.core.place import place_of
 from controller.core.settings import EVIDENCE_S
 from vocab.events import HISTORY, Event, Flag, Recovery, Scope, Severity
 from vocab.lines import IncidentLine, Subject
 from vocab.states import NEEDED_LEVEL, ActionKind, Level
 
 OWNER = "policy"
-
-LADDER: dict[Recovery, ActionKind | None] = {
-    Recovery.NONE: None,
-    Recovery.INVESTIGATE: None,
-    Recovery.RESTART_APP: None,  # the agent restarts a crashed replica itself; a stepping one is left alone
-    Recovery.DRAIN_AND_RESET: ActionKind.RESET_GPU,
-    Recovery.RESET_GPU: ActionKind.RESET_GPU,
-    Recovery.REBOOT_NODE: ActionKind.REBOOT_NODE,
-    Recovery.POWER_CYCLE: ActionKind.POWER_CYCLE,
-    Recovery.CONTACT_SUPPORT: ActionKind.QUARANTINE,
-}
-NEXT_RUNG: dict[ActionKind, ActionKind] = {
-    ActionKind.RESET_GPU: ActionKind.REBOOT_NODE,
-    ActionKind.REBOOT_NODE: ActionKind.POWER_CYCLE,
-    ActionKind.POWER_CYCLE: ActionKind.QUARANTINE,
-}
-
 
 class Leave(StrEnum):
     """Whether something may be done now."""
@@ -49,30 +34,52 @@ class Verdict(msgspec.Struct, frozen=True):
     why: str = ""
 
 
-def may(fleet: Fleet, node: str, needed: Level, now: float) -> Verdict:
-    """Whether automation may do what needs this level on this node. Only harmful things are asked about."""
+def may(fleet: Fleet, node: str, needed: Level, now: float, incident: IncidentLine | None = None) -> Verdict:
+    """Whether automation may do what needs this level on this node (for this incident). Only harmful things ask."""
     level = fleet.level(node)
     if level is None or not fleet.patience.is_settled(now):
         return Verdict(Leave.LATER, "nodes that were live have not reported since the start")
-    if fleet.ledger.paused is not None:
-        return Verdict(Leave.WOULD, f"automation is paused: {fleet.ledger.paused.text}")
+    paused = fleet.ledger.paused or fleet.ledger.paused_nodes.get(node)
+    if paused is not None:
+        return Verdict(Leave.WOULD, f"automation is paused: {paused.text}")
     if fleet.node(node).paused:
         return Verdict(Leave.WOULD, f"automation is paused by a file on {node}")
     if not level.allows(needed):
         return Verdict(Leave.WOULD, f"the level of {node} is {level}, this needs {needed}")
+    return _ruled(fleet, node, needed, incident) if incident is not None else Verdict(Leave.GO)
+
+
+def _ruled(fleet: Fleet, node: str, needed: Level, incident: IncidentLine) -> Verdict:
+    """What the rule that acts for an incident is allowed."""
+    demoted = fleet.ledger.demoted.get(incident.code)
+    if demoted is not None:
+        return Verdict(Leave.WOULD, f"the rule is in shadow: {demoted.text}")
+    rule = fleet.rule(incident.code, node, incident.subject.gpu)
+    if rule.shadow:
+        return Verdict(Leave.WOULD, f"the rule for {incident.code} is in shadow")
+    if rule.level is not None and not rule.level.allows(needed):
+        return Verdict(Leave.WOULD, f"the level of the rule for {incident.code} is {rule.level}, this needs {needed}")
     return Verdict(Leave.GO)
 
 
-def may_act(fleet: Fleet, node: str, of: ActionKind, now: float) -> Verdict:
+def may_act(fleet: Fleet, node: str, of: ActionKind, now: float, incident: IncidentLine | None = None) -> Verdict:
     """``may`` for the level that an action needs."""
-    return may(fleet, node, NEEDED_LEVEL[of], now)
+    return may(fleet, node, NEEDED_LEVEL[of], now, incident)
 
 
 def counts(fleet: Fleet, event: Event) -> bool:
-    """Whether an event can open a condition: not a test's, not an earlier boot's, not a guess at the device."""
+    """Whether an event can open a condition: one that is real, and of a code that stands."""
+    return event.severity is not Severity.INFO and fleet.row(event.code).condition and is_real(fleet, event)
+
+
+def is_momentary(fleet: Fleet, event: Event) -> bool:
+    """Whether an event is a fault that leaves nothing standing: a contained error of one process, a killed process."""
+    return not fleet.row(event.code).condition and opens_incident(event) and is_real(fleet, event)
+
+
+def is_real(fleet: Fleet, event: Event) -> bool:
+    """Whether an event can lead to anything: not a test's, not an earlier boot's, not a guess at the device."""
     if event.injected or event.drill or event.fields.get(HISTORY) or Flag.LOOKUP_FAILED in event.flags:
-        return False
-    if event.severity is Severity.INFO or not fleet.row(event.code).condition:
         return False
     facts = fleet.node(event.node).facts
     return not (facts and event.boot_id and facts.boot_id != event.boot_id)
@@ -94,26 +101,27 @@ def opens_incident(event: Event) -> bool:
 def demand(fleet: Fleet, incident: IncidentLine) -> Recovery:
     """The harshest recovery that an event of the incident asks for in earnest; none if no GPU has to leave service.
 
-    Severity and advice must come from one event: a hot GPU with a pending remap is no reason for a reset.
+    Severity and advice must come from one event: a hot GPU with a pending remap is no reason for a reset. What merely
+    blocks new work (a driver whose library was replaced under it) holds and drains nothing: serving goes on.
     """
-    events = [fleet.ledger.events[key] for key in incident.events if key in fleet.ledger.events]
-    if not events:  # so old that its events were pruned: what it was opened for still holds
+    known = [fleet.ledger.events[key] for key in incident.events if key in fleet.ledger.events]
+    events = [event for event in known if not fleet.row(event.code).blocks]
+    if not known:  # so old that its events were pruned: what it was opened for still holds
         return incident.recovery if needs_repair(incident.severity, incident.recovery) else Recovery.NONE
     asked = [event.recovery for event in events if needs_repair(event.severity, event.recovery)]
     return max(asked, key=lambda recovery: recovery.rank, default=Recovery.NONE)
 
 
 def wants_hold(fleet: Fleet, incident: IncidentLine) -> bool:
-    """Whether the fault takes its GPU out of service."""
-    return incident.subject.gpu is not None and demand(fleet, incident) is not Recovery.NONE
+    """Whether the fault takes its GPU (or its node) out of service."""
+    return place_of(fleet, incident) is not None
 
 
-def has_fresh_evidence(fleet: Fleet, incident: IncidentLine, now: float) -> bool:
-    """Whether the fault was seen lately: by an event, or by a GPU that still does not answer."""
+def has_fresh_evidence(fleet: Fleet, incident: IncidentLine, now: float, within_s: float = EVIDENCE_S) -> bool:
+    """Whether the fault was seen lately (and since a backlog was discarded): by an event, or a GPU that still fails."""
     gpu = fleet.gpus.get(incident.subject.gpu or "")
-    if gpu is not None and gpu.status is not None and gpu.status.error is not None:
-        return True
-    return now - fleet.ledger.evidence_at(incident) < EVIDENCE_S
+    seen = max(fleet.ledger.evidence_at(incident), gpu.failed_at if gpu is not None else 0.0)
+    return seen > fleet.ledger.discarded_at and now - seen < within_s
 
 
 def rule_of(incident: IncidentLine) -> str:

@@ -6,8 +6,8 @@ Whoever adds a rule that rests on time adds its moment here; a rule is not asked
 from controller.core.agenda import Agenda
 from controller.core.kinds import REPAIRS, STARTED
 from controller.core.ledger import FLEET, Ledger
-from controller.core.settings import EVIDENCE_S, PROBATION_S, PROVEN_S, STOP_GRACE_S, Settings
-from vocab.lines import ActionLine, HoldLine, Subject
+from controller.core.settings import CORRELATION_S, EVIDENCE_S, PROBATION_S, PROVEN_S, STOP_GRACE_S, Settings
+from vocab.lines import ActionLine, HoldLine, IncidentLine, Subject
 from vocab.states import ActionKind, ActionState
 
 
@@ -30,6 +30,12 @@ def of_action(agenda: Agenda, settings: Settings, ledger: Ledger, action: Action
         agenda.remind(action.at + PROBATION_S, subject)
     elif action.of is ActionKind.START_REPLICA and action.deployment is not None:
         agenda.remind(action.at + settings.limits.window_s, Subject(deployment=action.deployment))
+
+
+def of_incident(agenda: Agenda, incident: IncidentLine) -> None:
+    """An incident that left nothing standing ends once nothing more comes to it."""
+    if incident.state != "closed":
+        agenda.remind(incident.at + CORRELATION_S, incident.subject)
 
 
 def of_hold(agenda: Agenda, settings: Settings, hold: HoldLine) -> None:

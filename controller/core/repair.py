@@ -1,7 +1,7 @@
-"""The repair: one rung of the ladder after another, each only for an empty GPU and within the budget.
+"""The repair: one rung of the ladder after another, each only for an empty place and within the budget.
 
-A repair that takes more than the fault's own GPU waits for a person. Two faults that one repair ends get
-one: the second is *covered*. A refusal is not repeated; the incident then waits for a person.
+A repair that takes more than the fault's own GPU waits until all that it takes is empty, or for a person. Two faults
+that one repair ends get one: the second is *covered*. A refusal is not repeated; the incident then waits for a person.
 """
 
 from collections.abc import Iterator
@@ -10,15 +10,18 @@ import msgspec
 
 from controller.core import budget
 from controller.core.actions import draw, move, placed_anew
-from controller.core.disruption import covering, disrupted, is_out, taken_along
+from controller.core.disruption import covering, disrupted, in_use, is_foreign, taken
 from controller.core.fleet import Fleet
+from controller.core.history import first_rung, harsher
 from controller.core.kinds import RUNGS, STARTED, USED_UP, WIDE
+from controller.core.ladder import NEXT_RUNG
 from controller.core.names import action_id
-from controller.core.policy import LADDER, NEXT_RUNG, Leave, demand, has_fresh_evidence, may_act, rule_of
-from controller.core.retire import for_incident, would_drain
+from controller.core.place import gpus_of, node_of, place_of
+from controller.core.policy import Leave, has_fresh_evidence, may_act, rule_of
+from controller.core.retire import for_incident, replicas_at, would_drain
 from controller.core.settings import EVIDENCE_S, PROVEN_S, REBOOT_TTL_S, RESET_TTL_S
 from vocab.lines import ActionLine, AnyLine, Budget, IncidentLine, NoteLine, Subject
-from vocab.states import ActionKind, ActionState, Health
+from vocab.states import ActionKind, ActionState
 
 NEEDS_PERSON = "needs_person"
 TTL_S = {
@@ -49,8 +52,8 @@ def is_under_way(fleet: Fleet, incident: IncidentLine) -> bool:
 
 
 def climb(fleet: Fleet, incident: IncidentLine, now: float) -> Iterator[AnyLine]:
-    """The next thing to do for an incident whose GPU is held and empty."""
-    rung = LADDER[demand(fleet, incident)]
+    """The next thing to do for an incident whose place is held and empty."""
+    rung = first_rung(fleet, incident, now)
     tries = tries_of(fleet, incident)
     last = tries[-1] if tries else None
     if rung is None:
@@ -62,13 +65,13 @@ def climb(fleet: Fleet, incident: IncidentLine, now: float) -> Iterator[AnyLine]
     elif last.state is ActionState.REFUSED:
         yield from ask_person(fleet, incident, f"{last.of} was refused: {last.why}", now)
     elif last.state is ActionState.EXPIRED and fleet.ledger.evidence_at(incident) > last.at:
-        yield from _attempt(fleet, incident, last.of, now)
+        yield from _attempt(fleet, incident, harsher(rung, last.of), now)
     elif last.state in USED_UP and not _may_still_show(last, now):
-        yield from _again(fleet, incident, last, now)
+        yield from _again(fleet, incident, last, rung, now)
     elif last.state is ActionState.COVERED:
         cover = fleet.ledger.actions.get(last.covered_by or "")
         if cover is None or (cover.state not in STARTED and not _may_still_show(cover, now)):
-            yield from _again(fleet, incident, last, now)
+            yield from _again(fleet, incident, last, rung, now)
 
 
 def _may_still_show(action: ActionLine, now: float) -> bool:
@@ -89,12 +92,12 @@ def _go_on(fleet: Fleet, incident: IncidentLine, last: ActionLine, rung: ActionK
         yield from _draw_up(fleet, incident, last.of, last.id, last.attempt, now)
 
 
-def _again(fleet: Fleet, incident: IncidentLine, last: ActionLine, now: float) -> Iterator[AnyLine]:
-    """The same rung once more, or the next when its attempts are used up."""
+def _again(fleet: Fleet, incident: IncidentLine, last: ActionLine, rung: ActionKind, now: float) -> Iterator[AnyLine]:
+    """The same rung once more, the next when its attempts are used up, or the harsher one that is needed by now."""
     used = sum(action.of is last.of and action.state in USED_UP for action in tries_of(fleet, incident))
-    rung = last.of if used < fleet.settings.limits.attempts else NEXT_RUNG.get(last.of)
-    if rung is not None:
-        yield from _attempt(fleet, incident, rung, now)
+    same = last.of if used < fleet.settings.limits.attempts else NEXT_RUNG.get(last.of)
+    if same is not None:
+        yield from _attempt(fleet, incident, harsher(rung, same), now)
 
 
 def _attempt(fleet: Fleet, incident: IncidentLine, rung: ActionKind, now: float) -> Iterator[AnyLine]:
@@ -108,12 +111,12 @@ def _attempt(fleet: Fleet, incident: IncidentLine, rung: ActionKind, now: float)
 def _draw_up(
     fleet: Fleet, incident: IncidentLine, rung: ActionKind, key: str, attempt: int, now: float
 ) -> Iterator[ActionLine]:
-    gpu = incident.subject.gpu or ""
-    if gpu not in fleet.gpus:
+    place, node = place_of(fleet, incident), node_of(fleet, incident)
+    if place is None or node is None or node not in fleet.nodes:
         return
-    node = fleet.gpus[gpu].node
-    others = taken_along(fleet, rung, node, gpu)
-    decision = _decide(fleet, incident, rung, node, others, now)
+    own = gpus_of(fleet, place)
+    gpus = taken(fleet, rung, node, own)
+    decision = _decide(fleet, incident, rung, node, own, gpus, now)
     if decision is None:
         return
     drawn = draw(
@@ -121,13 +124,13 @@ def _draw_up(
         now,
         rung,
         key,
-        Subject(node=node) if rung in WIDE else incident.subject,
+        Subject(node=node) if rung in WIDE else place,
         state=decision.state,
         incident=incident.id,
         rule=rule_of(incident),
         attempt=attempt,
         budget=decision.budget,
-        disrupts=disrupted(fleet, others),
+        disrupts=disrupted(fleet, [gpu for gpu in gpus if gpu != place.gpu]),
         ttl_s=TTL_S[rung],
         covered_by=decision.covered_by,
         why=decision.why,
@@ -138,36 +141,30 @@ def _draw_up(
 
 
 def _decide(
-    fleet: Fleet, incident: IncidentLine, rung: ActionKind, node: str, others: list[str], now: float
+    fleet: Fleet, incident: IncidentLine, rung: ActionKind, node: str, own: list[str], gpus: list[str], now: float
 ) -> Decision | None:
-    """What holds the repair back, first match; None: too early to say."""
-    verdict = may_act(fleet, node, rung, now)
+    """What holds the repair of ``own`` GPUs back, which takes all of ``gpus``, first match; None: too early to say."""
+    verdict = may_act(fleet, node, rung, now, incident)
     if verdict.leave is Leave.LATER:
         return None
     if verdict.leave is Leave.WOULD:
         return Decision(ActionState.WOULD, verdict.why)
-    cover = covering(fleet, rung, node, incident.subject.gpu or "")
+    cover = covering(fleet, rung, node, own)
     if cover is not None:
         return Decision(ActionState.COVERED, f"{cover.of} is under way", covered_by=cover.id)
     if rung is ActionKind.POWER_CYCLE:
         return Decision(ActionState.WAITING, "a person must do it: power is not in our hands")
-    working = [other for other in others if not is_out(fleet, other)]
-    if working:
-        replicas = sum(subject.replica is not None for subject in disrupted(fleet, others))
-        also = f"{_many(len(others), 'other GPU')} and {_many(replicas, 'replica')}"
-        return Decision(ActionState.WAITING, f"a person must approve it: it also takes {also}")
-    if any(_is_used_by_others(fleet, uuid) for uuid in (incident.subject.gpu or "", *others)):
+    used = in_use(fleet, [gpu for gpu in gpus if gpu != incident.subject.gpu], now)
+    if used:
+        replicas = sum(subject.replica is not None for subject in disrupted(fleet, used))
+        also = f"{_many(len(used), 'other GPU')} in use and {_many(replicas, 'replica')}"
+        return Decision(ActionState.WAITING, f"a person must approve it, or they must be empty: it also takes {also}")
+    if any(is_foreign(fleet, uuid) for uuid in gpus):
         return Decision(ActionState.WAITING, "memory is used there that no process of ours owns: a person must look")
     broken = budget.repairs(fleet)
     if broken is not None:
         return Decision(ActionState.WAITING, "another repair is under way", budget=broken)
-    return Decision(ActionState.ORDERED, f"{incident.code}: the GPU is held and empty")
-
-
-def _is_used_by_others(fleet: Fleet, gpu: str) -> bool:
-    """Whether a GPU that can be read holds memory that nobody owns up to: somebody's work may be in it."""
-    found = any(condition.code == "unknown_consumer" for condition in fleet.conditions_on(Subject(gpu=gpu)))
-    return found and fleet.health(gpu) is not Health.LOST
+    return Decision(ActionState.ORDERED, f"{incident.code}: what it takes is held and empty")
 
 
 def _many(count: int, noun: str) -> str:
@@ -176,15 +173,14 @@ def _many(count: int, noun: str) -> str:
 
 def say_what_would(fleet: Fleet, incident: IncidentLine, now: float) -> Iterator[AnyLine]:
     """While a level or a pause forbids the hold: what would follow it, once."""
-    gpu = incident.subject.gpu or ""
-    rung = LADDER[demand(fleet, incident)]
+    node, rung = node_of(fleet, incident), first_rung(fleet, incident, now)
     said = any(hold.incident == incident.id for hold in fleet.ledger.would_holds.values())
-    if gpu not in fleet.gpus or rung is None or not said:
+    if node is None or rung is None or not said:
         return
-    verdict = may_act(fleet, fleet.gpus[gpu].node, ActionKind.DRAIN, now)
+    verdict = may_act(fleet, node, ActionKind.DRAIN, now, incident)
     if verdict.leave is not Leave.WOULD:
         return
-    for replica in fleet.roster.on(gpu):
+    for replica in replicas_at(fleet, incident):
         yield from would_drain(fleet, replica, for_incident(incident), verdict.why, now)
     if not tries_of(fleet, incident):
         yield from _attempt(fleet, incident, rung, now)
@@ -192,9 +188,9 @@ def say_what_would(fleet: Fleet, incident: IncidentLine, now: float) -> Iterator
 
 def quarantine(fleet: Fleet, incident: IncidentLine, why: str, now: float) -> Iterator[AnyLine]:
     """Keep the GPU out until a person releases it."""
-    gpu = fleet.gpus.get(incident.subject.gpu or "")
-    verdict = may_act(fleet, gpu.node, ActionKind.QUARANTINE, now) if gpu is not None else None
-    if verdict is None or verdict.leave is Leave.LATER:
+    place, node = place_of(fleet, incident), node_of(fleet, incident)
+    verdict = may_act(fleet, node, ActionKind.QUARANTINE, now, incident) if node is not None else None
+    if place is None or verdict is None or verdict.leave is Leave.LATER:
         return
     go = verdict.leave is Leave.GO
     drawn = draw(
@@ -202,7 +198,7 @@ def quarantine(fleet: Fleet, incident: IncidentLine, why: str, now: float) -> It
         now,
         ActionKind.QUARANTINE,
         action_id(ActionKind.QUARANTINE, incident.id),
-        incident.subject,
+        place,
         state=ActionState.DONE if go else ActionState.WOULD,
         incident=incident.id,
         rule=rule_of(incident),

@@ -10,7 +10,8 @@ import msgspec
 
 from controller.core.kinds import STARTED
 from controller.core.ledger import Ledger
-from vocab.lines import Subject
+from vocab.events import Scope
+from vocab.lines import HoldLine, Subject
 from vocab.messages import ReplicaStatus
 from vocab.states import REPLICA_MOVES, ActionKind, ActionState, NodeState, ReplicaState
 
@@ -18,6 +19,9 @@ CRASH_LOOP = "crash_loop"  # the reason that an agent gives when its attempt bud
 
 
 FAILED = frozenset({"replica_died", "replica_failed_cleanup"})
+LEAVES_ALONE = frozenset({"placement_black_hole", "node_lost"})  # new work is kept off, what runs there is not touched
+NODE_WIDE = frozenset({Scope.NODE})
+FABRIC_WIDE = frozenset({Scope.FABRIC, Scope.SWITCH})
 STANDING_STILL = frozenset({"replica_stalled", "collective_timeout"})
 
 
@@ -83,21 +87,34 @@ def life(ledger: Ledger, replica: Replica) -> Life:
 
 
 def incident_of(ledger: Ledger, replica: Replica) -> str | None:
-    """The open incident whose policy hold takes a member of this replica away, if a person has not cancelled that."""
-    for gpu in replica.gpus:
-        for hold in ledger.standing(Subject(gpu=gpu), "policy"):
-            if hold.incident in ledger.open_incidents and not _was_spared(ledger, replica, hold.incident):
-                return hold.incident
-    return None
+    """The open incident whose policy hold takes this replica away, if a person has not cancelled that."""
+    found = (hold.incident for hold in _against(ledger, replica))
+    return next((incident for incident in found if not was_spared(ledger, replica, incident)), None)
 
 
 def is_on_bad_gpu(ledger: Ledger, replica: Replica) -> bool:
     """Whether a member is held for a fault, even if a person has spared the replica."""
+    return bool(_against(ledger, replica))
+
+
+def _against(ledger: Ledger, replica: Replica) -> list[HoldLine]:
+    """The policy's holds for open incidents that are about its GPUs, or about its node and so about it."""
     holds = [hold for gpu in replica.gpus for hold in ledger.standing(Subject(gpu=gpu), "policy")]
-    return any(hold.incident in ledger.open_incidents for hold in holds)
+    holds += [h for h in ledger.standing(Subject(node=replica.node), "policy") if _takes(ledger, h, replica)]
+    return [hold for hold in holds if hold.incident in ledger.open_incidents]
 
 
-def _was_spared(ledger: Ledger, replica: Replica, incident: str | None) -> bool:
+def _takes(ledger: Ledger, hold: HoldLine, replica: Replica) -> bool:
+    """Whether the fault of a whole node takes what runs there: one of the fabric only what has several GPUs on it."""
+    incident = ledger.incidents.get(hold.incident or "")
+    if incident is None or incident.code in LEAVES_ALONE:
+        return False
+    scopes = {ledger.events[key].scope for key in incident.events if key in ledger.events}
+    return len(replica.gpus) > 1 or not scopes & FABRIC_WIDE or bool(scopes & NODE_WIDE)
+
+
+def was_spared(ledger: Ledger, replica: Replica, incident: str | None) -> bool:
+    """Whether a person called off its drain for this incident."""
     drains = ledger.of_subject(replica.subject, ActionKind.DRAIN)
     return any(drain.incident == incident and drain.state is ActionState.CANCELLED for drain in drains)
 
@@ -123,6 +140,8 @@ def word(ledger: Ledger, replica: Replica) -> ReplicaState:
         return ReplicaState.CRASH_LOOP if CRASH_LOOP in codes and stage is Life.RUN else _dead_word(stage, status)
     if stage in {Life.DRAIN, Life.STOP}:
         return ReplicaState.DRAINING
+    if ledger.words.get(Subject(node=replica.node)) == NodeState.LOST:
+        return ReplicaState.FAILED
     if _has_failed(ledger, replica, codes):
         return ReplicaState.CRASH_LOOP if CRASH_LOOP in codes else ReplicaState.FAILED
     if status is not None and status.phase == "draining":

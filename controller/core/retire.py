@@ -14,8 +14,9 @@ from controller.core.actions import draw, placed_anew
 from controller.core.fleet import Fleet
 from controller.core.kinds import STARTED
 from controller.core.names import action_id
+from controller.core.place import place_of
 from controller.core.policy import OWNER, Leave, Verdict, may_act, rule_of
-from controller.core.replicas import Life, Replica, incident_of, is_leaving, reachable
+from controller.core.replicas import Life, Replica, incident_of, is_leaving, reachable, was_spared
 from controller.core.roster import GAVE_UP
 from controller.core.stimuli import Deployment
 from vocab.lines import ActionLine, Budget, IncidentLine, StateLine, Subject
@@ -47,15 +48,23 @@ def for_incident(incident: IncidentLine) -> Errand:
 
 
 def empty(fleet: Fleet, incident: IncidentLine, now: float) -> Iterator[ActionLine]:
-    """Drain the replicas of an incident's GPU."""
-    for replica in fleet.roster.on(incident.subject.gpu or ""):
-        if fleet.life(replica) is not Life.RUN or replica.is_dead or incident_of(fleet.ledger, replica) is None:
+    """Drain the replicas that an incident takes: those of its GPU, or of its node."""
+    for replica in replicas_at(fleet, incident):
+        if fleet.life(replica) is not Life.RUN or replica.is_dead:
             continue
-        verdict = may_act(fleet, replica.node, ActionKind.DRAIN, now)
+        verdict = may_act(fleet, replica.node, ActionKind.DRAIN, now, incident)
         if verdict.leave is Leave.WOULD:
             yield from would_drain(fleet, replica, for_incident(incident), verdict.why, now)
         elif verdict.leave is Leave.GO:
             yield from _when_spared(fleet, replica, for_incident(incident), now)
+
+
+def replicas_at(fleet: Fleet, incident: IncidentLine) -> list[Replica]:
+    """The replicas that are to leave for an incident: not those that a person has spared."""
+    place = place_of(fleet, incident) or incident.subject
+    if place.gpu is not None:
+        return [r for r in fleet.roster.on(place.gpu) if not was_spared(fleet.ledger, r, incident.id)]
+    return [r for r in fleet.roster.at(place.node or "") if incident_of(fleet.ledger, r) is not None]
 
 
 def off_suspects(fleet: Fleet, now: float) -> Iterator[ActionLine]:

@@ -62,10 +62,10 @@ def _hold(fleet: Fleet, incident: IncidentLine, gpu: str, now: float) -> Iterato
     ledger = fleet.ledger
     if known is None or key in ledger.holds or key in ledger.lifted or ledger.standing(Subject(gpu=gpu), OWNER):
         return
-    verdict = may(fleet, known.node, Level.CORDON, now)
+    verdict = may(fleet, known.node, Level.CORDON, now, incident)
     if verdict.leave is Leave.LATER:
         return
-    broken = budget.cordons(fleet, now)
+    broken = budget.cordons(fleet, Subject(gpu=gpu), known.node, now)
     go = verdict.leave is Leave.GO and broken is None
     if not go and key in ledger.would_holds:
         return

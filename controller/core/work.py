@@ -20,9 +20,12 @@ class Work:
         self.nodes: dict[str, None] = {}
         self.replicas: dict[str, None] = {}
         self.deployments: dict[str, None] = {}
+        self.rules: dict[str, None] = {}  # codes for which something was held, or would have been, or was lifted
+        self.drivers: dict[str, None] = {}  # nodes with another driver than before
         self.booted: dict[str, None] = {}  # nodes with another boot than before
         self.unsure: dict[str, None] = {}  # GPUs that may have become free, or may not be any longer
-        self.quiet: dict[str, Mark] = {}  # by incident
+        self.marks: dict[str, Mark] = {}  # by incident: at the beginning of this round
+        self.quiet: dict[str, Mark] = {}  # by incident: where nothing was to be done
         self._turns: dict[str, int] = defaultdict(int)
         self._all = 0
         self._kept: dict[str, dict[str, None]] = {"replicas": {}, "deployments": {}}
@@ -50,4 +53,5 @@ class Work:
         """The rules have come to rest: what they have seen is off the lists."""
         self.replicas, self.deployments = self._kept["replicas"], self._kept["deployments"]
         self._kept = {"replicas": {}, "deployments": {}}
-        self.nodes, self.booted = {}, {}
+        self.nodes, self.booted, self.rules = {}, {}, {}
+        self.drivers = {}

@@ -11,7 +11,7 @@ from enum import StrEnum
 
 import msgspec
 
-from controller.core import incidents, repair, retire, validation
+from controller.core import incidents, repair, retire, returning, validation
 from controller.core.fleet import Fleet
 from controller.core.holds import is_fence, standing_for
 from controller.core.kinds import STARTED
@@ -58,11 +58,26 @@ def _is_held(fleet: Fleet, incident: IncidentLine, _now: float) -> bool:
 
 
 def _is_empty(fleet: Fleet, incident: IncidentLine, _now: float) -> bool:
-    return not fleet.roster.on(incident.subject.gpu or "")
+    """Whether all replicas that the fault takes are gone; on its own GPU nothing may be left at all."""
+    if incident.subject.gpu is not None and fleet.roster.on(incident.subject.gpu):
+        return False
+    return not retire.replicas_at(fleet, incident)
 
 
 def _release(fleet: Fleet, incident: IncidentLine, now: float) -> Lines:
     yield from let_go(fleet, incident, "its conditions have ended", now)
+
+
+def _forget(fleet: Fleet, incident: IncidentLine, now: float) -> Lines:
+    yield from let_go(fleet, incident, "it left nothing standing", now)
+
+
+def _is_let_in(fleet: Fleet, incident: IncidentLine, now: float) -> bool:
+    return not returning.is_held(fleet, incident) or validation.is_proven(fleet, incident, now)
+
+
+def _welcome(fleet: Fleet, incident: IncidentLine, now: float) -> Lines:
+    yield from let_go(fleet, incident, "the node is back", now)
 
 
 SICK: tuple[Stage, ...] = (
@@ -78,20 +93,39 @@ WELL: tuple[Stage, ...] = (
 WATCH: tuple[Stage, ...] = (Stage(Step.WATCH, _never, _nothing),)
 
 
+MOMENT: tuple[Stage, ...] = (
+    Stage(Step.WATCH, incidents.has_settled, _nothing),
+    Stage(Step.RELEASE, _never, _forget),
+)
+
+
+RETURN: tuple[Stage, ...] = (
+    Stage(Step.WATCH, returning.is_back, _nothing),
+    Stage(Step.HOLD, returning.is_received, returning.receive),
+    Stage(Step.VALIDATE, _is_let_in, validation.order_on_return),
+    Stage(Step.RELEASE, _never, _welcome),
+)
+
+
 def stage_of(fleet: Fleet, incident: IncidentLine, now: float) -> Stage:
     """The step at which an open incident stands."""
     if repair.is_under_way(fleet, incident):
         return SICK[-1]
+    if incidents.is_momentary_one(fleet, incident) and not wants_hold(fleet, incident):
+        return next(stage for stage in MOMENT if not stage.finished(fleet, incident, now))
+    if incident.code == returning.LOST:
+        return next(stage for stage in RETURN if not stage.finished(fleet, incident, now))
     way = WELL if incidents.is_over(fleet, incident) else SICK if wants_hold(fleet, incident) else WATCH
     return next(stage for stage in way if not stage.finished(fleet, incident, now))
 
 
 def advance(fleet: Fleet, now: float) -> Lines:
     """What is due on the way of every open incident."""
+    marks = fleet.work.marks  # of the beginning of this round: what has changed in it is looked at in the next
     for incident in fleet.restless():
         lines = list(stage_of(fleet, incident, now).deed(fleet, incident, now))
-        if not lines:
-            fleet.work.quiet[incident.id] = fleet.mark(incident)
+        if not lines and incident.id in marks:
+            fleet.work.quiet[incident.id] = marks[incident.id]
         yield from lines
 
 
@@ -99,21 +133,34 @@ def phase_of(fleet: Fleet, gpu: str, now: float) -> Phase:
     """Where a GPU stands on a fault's way: what is being done to it, not what is waited for."""
     if fleet.has_left(gpu):
         return Phase.REMOVED
-    subject = Subject(gpu=gpu)
-    incident = next((fleet.ledger.incidents[key] for key in fleet.ledger.incidents_of.get(subject, ())), None)
-    if incident is not None and standing_for(fleet, incident) is not None:
-        if any(
-            action.state is ActionState.DONE for action in fleet.ledger.of_incident(incident.id, ActionKind.QUARANTINE)
-        ):
-            return Phase.QUARANTINED
-        step = stage_of(fleet, incident, now).step
-        if step is Step.PROBATION:
-            return Phase.PROBATION
-        if step is Step.VALIDATE and _is_ordered(fleet, incident, ActionKind.VALIDATE):
-            return Phase.VALIDATING
-        if step is Step.REPAIR and repair.is_under_way(fleet, incident):
-            return Phase.REPAIRING
+    for incident in _stories(fleet, gpu):
+        phase = _phase_in(fleet, incident, now)
+        if phase is not None:
+            return phase
     return _phase_of_work(fleet, gpu)
+
+
+def _stories(fleet: Fleet, gpu: str) -> list[IncidentLine]:
+    """The open incidents that are about a GPU or about its node."""
+    node = fleet.gpus[gpu].node if gpu in fleet.gpus else ""
+    ledger = fleet.ledger
+    keys = [*ledger.incidents_of.get(Subject(gpu=gpu), ()), *ledger.incidents_of.get(Subject(node=node), ())]
+    return [ledger.incidents[key] for key in keys]
+
+
+def _phase_in(fleet: Fleet, incident: IncidentLine, now: float) -> Phase | None:
+    if standing_for(fleet, incident) is None:
+        return None
+    if any(action.state is ActionState.DONE for action in fleet.ledger.of_incident(incident.id, ActionKind.QUARANTINE)):
+        return Phase.QUARANTINED
+    step = stage_of(fleet, incident, now).step
+    if step is Step.PROBATION:
+        return Phase.PROBATION
+    if step is Step.VALIDATE and _is_ordered(fleet, incident, ActionKind.VALIDATE):
+        return Phase.VALIDATING
+    if step is Step.REPAIR and repair.is_under_way(fleet, incident):
+        return Phase.REPAIRING
+    return None
 
 
 def _is_ordered(fleet: Fleet, incident: IncidentLine, of: ActionKind) -> bool:
@@ -122,7 +169,7 @@ def _is_ordered(fleet: Fleet, incident: IncidentLine, of: ActionKind) -> bool:
 
 def _phase_of_work(fleet: Fleet, gpu: str) -> Phase:
     """Fenced while a held GPU still has a replica, draining once that was told to go."""
-    holds = fleet.ledger.standing(Subject(gpu=gpu))
+    holds = fleet.holds_on(gpu)
     working = [replica for replica in fleet.roster.on(gpu) if not replica.is_dead]
     if any(fleet.life(replica) is not Life.RUN for replica in working) and holds:
         return Phase.DRAINING

@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
 
+from controller.core import policyfile
 from controller.core.order import in_order
 from controller.core.settings import Settings
+from corral.jsonl import one_line
 from corral.replay.pauses import find
 from corral.replay.play import Play
 from corral.replay.recording import Recording
@@ -13,7 +15,6 @@ from corral.replay.told import as_json as told_as_json
 from corral.replay.told import as_text, renamed
 from vocab.errors import ConfigError, InputError
 from vocab.lines import AnyLine
-from wire.config import load
 
 OK, BAD_INPUT = 0, 2
 
@@ -29,13 +30,13 @@ def replay(
 ) -> int:
     """Play recordings and print each decision. ``metrics`` prints the controller's metrics at the end instead.
 
-    ``policy`` is a TOML file with differences from ``controller.core.settings.Settings``. Returns 0, or 2 for
-    bad input, with one line on ``err`` that names file and line. The same input gives the same bytes.
+    ``policy`` is a TOML file with differences from the built-in policy (``controller.core.policyfile``). Returns 0,
+    or 2 for bad input, with one line on ``err`` that names file and line. The same input gives the same bytes.
     """
     paths = [Path(path) for path in paths]
     recording = Recording(paths)
     try:
-        play = Play(load(policy, Settings) if policy is not None else Settings(), find(paths))
+        play = Play(_settings(policy), find(paths))
         teller = _Teller(play, out, silent=metrics, as_json=as_json)
         for observation in recording:
             play.see(observation)
@@ -53,6 +54,16 @@ def replay(
     if play.stray:
         print(f"{play.stray} lines skipped: they are of a node and name none", file=err)
     return OK
+
+
+def _settings(policy: Path | None) -> Settings:
+    if policy is None:
+        return Settings()
+    try:
+        raw = policy.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{policy}: cannot be read: {error.strerror}") from error
+    return policyfile.read(raw, str(policy))
 
 
 class _Teller:
@@ -81,14 +92,16 @@ class _Teller:
             return
         names = self._play.cast.as_recorded()
         for line in lines if not names else [renamed(line, names) for line in lines]:
-            self._out.write((told_as_json(line).decode() if self._json else as_text(line)) + "\n")
+            self._out.write(one_line(told_as_json(line)) if self._json else as_text(line) + "\n")
 
 
 def _metrics(play: Play) -> str:
     from controller.export import Export, Snapshot  # prometheus-client is needed here alone
+    from corral.replay import xids
 
     export = Export("replay")
     export.snapshot = lambda: Snapshot(view=play.view(), report_ages_s={}, readers=0, seq=len(play.lines))
     export.committed(0.0, play.lines)
     body, _ = export.render()
-    return body.decode()
+    gpus = [gpu.uuid for node in play.view().nodes for gpu in node.gpus]
+    return body.decode() + xids.exposition(play.lines, gpus)

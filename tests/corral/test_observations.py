@@ -204,7 +204,7 @@ QUIET: list[Json] = [
     of("process", 2, pid=7, state="gone"),
     of("service", 1, unit="corral-agent.service", active="active", restarts=0, started_at=5.0),
     of("log", 1, replica="R1", rank=0, line="INFO ready"),
-    of("report", 1),
+    of("report", 28),
     of("reach", 1, None, of="n1", by="gateway", ok=True),
     of("uplink", 1, state="up"),
     of("clock", 1, step_s=-3.5),

@@ -226,11 +226,17 @@ def test_an_order_of_which_nothing_is_heard_times_out(tmp_path: Path) -> None:
 
 
 def test_a_new_boot_ends_a_reboot(tmp_path: Path) -> None:
-    approve = of("operator", 20, do="approve", by="ann", reason="empty night")
-    lines = lines_of(tmp_path, node(), xid(5, 79), approve, node(at=300, boot="b2", boot_at=290), end(320))
+    works = of("replica", 1, replica="R1", deployment="chat", gpus=["GPU-n1-1"], phase="ready", ready=True, step=1)
+    approve = of("operator", 20, do="approve", node="n1", by="ann", reason="quiet night")
+    lines = lines_of(tmp_path, node(), works, xid(5, 79), approve, node(at=300, boot="b2", boot_at=290), end(320))
     assert actions(lines, "reboot_node") == [
         (5, "reboot_node", "waiting"), (20, "reboot_node", "ordered"), (300, "reboot_node", "done"),
     ]  # fmt: skip
+
+
+def test_an_empty_node_is_rebooted_without_being_asked_for(tmp_path: Path) -> None:
+    lines = lines_of(tmp_path, node(), xid(5, 79), node(at=300, boot="b2", boot_at=290), end(320))
+    assert actions(lines, "reboot_node") == [(5, "reboot_node", "ordered"), (300, "reboot_node", "done")]
 
 
 # -- what may not be done now -----------------------------------------------------------------------------
@@ -246,10 +252,10 @@ def test_what_a_level_or_a_pause_forbids_is_said_as_would(tmp_path: Path) -> Non
 
 
 def test_what_waits_for_a_person_or_a_budget_says_so(tmp_path: Path) -> None:
-    lines = lines_of(tmp_path, node(), xid(5, 95), xid(6, 95, 1), end(20))
+    lines = lines_of(tmp_path, node(), xid(5, 95), xid(6, 95, 1), xid(7, 95, 2), end(20))
     waiting = [line for line in kinds(lines, "action") if line["state"] == "waiting"]
-    assert [(line["at"], line["of"]) for line in waiting] == [(6, "reset_gpu")]
-    assert waiting[0]["budget"]["limit"] == 1
+    assert [(line["at"], line["of"]) for line in waiting] == [(7, "reset_gpu")]
+    assert waiting[0]["budget"]["limit"] == 2
 
 
 # -- uplinks and clocks -----------------------------------------------------------------------------------

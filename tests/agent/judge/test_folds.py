@@ -3,9 +3,12 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.judge import Judge
 from agent.judge.fold import REVISION_S, SEPARATOR, WINDOW_S
 from agent.judge.folds import MOST_APART, Folds
+from tests.agent.made import NODE, events, fallen, inventory, sample
 from vocab.events import Event, Recovery, Scope, Severity, Source
+from vocab.messages import ClearedItem
 
 
 def made(code="xid:13", gpu="GPU-0", name="", boot_id="b1"):
@@ -93,3 +96,17 @@ def test_folds_beyond_the_limit_go_into_the_last_of_their_subject_and_code():
     assert folds.crowded(key_of(made(), "new")) == last
     assert folds.crowded(key_of(made(), "new", "injected")) is None
     assert folds.crowded(key_of(made("xid:31"), "new")) is None
+
+
+def test_a_cause_and_a_cleared_condition_name_an_event_that_was_sent():
+    judge, items = Judge(NODE), []
+    items += judge.observe(inventory(), 0.0)
+    for at in (1.0, 2.0, 3.0):
+        items += judge.observe(fallen(at), at)
+    items += judge.observe(sample(100.0, error="GPU_IS_LOST"), 100.0)
+    items += judge.tick(100.0)
+    items += judge.observe(inventory(200.0, boot_id="boot-2"), 200.0)
+    sent = {event.id for event in events(items)}
+    assert {event.cause for event in events(items)} - {None} <= sent
+    assert {item.cleared.event for item in items if isinstance(item, ClearedItem)} <= sent
+    assert any(isinstance(item, ClearedItem) for item in items)

@@ -7,7 +7,7 @@ from controller.core.stimuli import Deployment
 from tests.controller.core.conftest import MakeWorld
 from tests.sim.node import Node
 from tests.sim.world import World
-from vocab.lines import HoldLine, NoteLine
+from vocab.lines import HoldLine, NoteLine, Subject
 from vocab.states import ActionKind, ActionState, Level
 
 IDLE = Deployment(name="idle", replicas=0)
@@ -133,17 +133,15 @@ def test_the_file_of_a_node_pauses_that_node_alone(make_world: MakeWorld) -> Non
 
 
 def test_cordons_stop_at_the_budget_and_lifting_goes_on(make_world: MakeWorld) -> None:
-    world = make_world(IDLE, nodes=4, gpus=8, settings=Settings(limits=Limits(cordons=5)))
-    first = world.nodes["n1"]
-    first.hit(first.gpus[0], "xid:95", world.now)
-    world.run(4)
+    world = make_world(IDLE, nodes=8, gpus=1, settings=Settings(limits=Limits(cordons=5)))
     for node in world.nodes.values():
-        for gpu in node.gpus[1:]:
-            node.hit(gpu, "xid:95", world.now)
+        node.hit(node.gpus[0], "xid:95", world.now)
     world.run(10)
     assert len(world.placed()) == 5
-    assert sum(op == "would_place" for _, op in ops(world)) == 24
-    assert any(isinstance(line, NoteLine) and line.code == "too_much_sick" for line in world.lines)
+    assert sum(op == "would_place" for _, op in ops(world)) == 3
+    assert [line.code for line in world.lines if isinstance(line, NoteLine) and line.code == "too_much_sick"]
+    assert [c.subject for c in world.core.view().conditions if c.code == "too_much_sick"] == [Subject()]
+    first = world.nodes["n1"]
     first.clear(first.gpus[0], world.now)
     world.run(4)
     assert ("policy", "lifted") in ops(world)
@@ -151,9 +149,10 @@ def test_cordons_stop_at_the_budget_and_lifting_goes_on(make_world: MakeWorld) -
 
 
 def test_what_did_not_fit_needs_fresh_evidence_after_ten_minutes(make_world: MakeWorld) -> None:
-    world = make_world(IDLE, settings=Settings(limits=Limits(cordons=1)))
+    world = make_world(IDLE, nodes=2, settings=Settings(limits=Limits(cordons=1)))
     node = world.nodes["n1"]
-    node.hit(node.gpus[0], "xid:95", world.now)
+    world.nodes["n2"].hit("GPU-n2-0", "xid:95", world.now)
+    world.run(2)
     node.hit(node.gpus[1], "xid:95", world.now)
     world.run(1300)
     assert len(world.placed()) == 1

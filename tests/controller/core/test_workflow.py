@@ -141,26 +141,53 @@ def test_a_fault_in_probation_goes_the_sick_way_again_and_up_the_ladder(make_wor
         node.hit(node.gpus[0], "xid:95", world.now)
         world.run(100)
     assert len(world.ordered(RESET)) == 2
-    assert states(world, REBOOT) == [ActionState.WAITING]
+    assert states(world, REBOOT)[0] is ActionState.ORDERED, "the other GPUs of the node are empty"
     assert len(world.opened()) == 1
 
 
 def test_a_reset_that_takes_a_neighbour_waits_for_a_person(make_world: MakeWorld) -> None:
-    world = World([Node("n1", 8, group=2)], (IDLE,))
+    pinned = Deployment(name="chat", gpus=("GPU-n1-1",))
+    world = World([Node("n1", 8, group=2)], (pinned,))
     world.run(12)
     node = world.nodes["n1"]
     node.hit(node.gpus[0], "xid:95", world.now)
     world.run(10)
     reset = world.actions(RESET)[-1]
     assert reset.state is ActionState.WAITING
-    assert [subject.gpu for subject in reset.disrupts] == [node.gpus[1]]
+    assert reset.budget is None
+    assert [subject.gpu for subject in reset.disrupts if subject.gpu] == [node.gpus[1]]
+    assert [subject.replica for subject in reset.disrupts if subject.replica] == [world.replica_on(node.gpus[1])]
+
+
+def test_a_reset_takes_a_neighbour_that_is_empty(make_world: MakeWorld) -> None:
+    world = World([Node("n1", 8, group=2)], (IDLE,))
+    world.run(12)
+    node = world.nodes["n1"]
+    node.obeys = True
+    node.hit(node.gpus[0], "xid:95", world.now)
+    world.run(4)
+    assert [[subject.gpu for subject in reset.disrupts] for reset in world.ordered(RESET)] == [[node.gpus[1]]]
+
+
+def test_a_reset_that_waited_goes_once_its_neighbour_is_empty(make_world: MakeWorld) -> None:
+    pinned = Deployment(name="chat", gpus=("GPU-n1-1",))
+    world = World([Node("n1", 8, group=2)], (pinned,))
+    world.run(12)
+    node = world.nodes["n1"]
+    node.hit(node.gpus[0], "xid:95", world.now)
+    world.run(10)
+    assert world.ordered(RESET) == []
+    world.tell(Declared(deployment=Deployment(name="chat", replicas=0, min_ready=0, gpus=("GPU-n1-1",))))
+    world.run(20)
+    assert len(world.ordered(RESET)) == 1
 
 
 def test_an_approved_reboot_is_ordered_and_its_refusal_is_told(world: World, node: Node) -> None:
     node.hit(node.gpus[0], "xid:79", world.now, fence=True)
     world.run(40)
     waiting = world.actions(REBOOT)[-1]
-    [said] = [line for line in world.ask("approve", action=waiting.id, reason="tonight") if getattr(line, "id", None) == waiting.id]
+    lines = world.ask("approve", action=waiting.id, reason="tonight")
+    [said] = [line for line in lines if getattr(line, "id", None) == waiting.id]
     assert said.state is ActionState.ORDERED
     assert said.token != waiting.token
     assert "ada" in said.why
@@ -227,7 +254,7 @@ def test_a_board_that_needs_the_vendor_is_quarantined_until_a_person_releases_it
 
 
 def test_a_quarantine_that_a_pause_forbade_follows_the_resume(make_world: MakeWorld) -> None:
-    world = make_world(IDLE)
+    world = make_world(Deployment(name="chat", gpus=("GPU-n1-1",)))
     node = world.nodes["n1"]
     node.hit(node.gpus[0], "xid:79", world.now)
     world.run(4)
@@ -317,7 +344,7 @@ def test_every_move_of_a_word_is_one_that_the_tables_allow(world: World, node: N
 
 
 def test_repairs_are_limited_in_number(make_world: MakeWorld) -> None:
-    world = make_world(IDLE, nodes=3, settings=Settings(limits=Limits(repairs=1)))
+    world = make_world(IDLE, nodes=3, settings=Settings(limits=Limits(repairs=1, cordons_ratio=1.0)))
     for node in world.nodes.values():
         node.answered = _Everything()
         node.hit(node.gpus[0], "xid:95", world.now)

@@ -1,0 +1,123 @@
+"""A policy file, read: TOML with differences from the built-in policy. Errors name the key and the rule they break.
+
+    version = "2026-11"          # printed on every action; left out: a hash of the file
+    level = "cordon"             # the most that automation does anywhere
+
+    [limits]                     # differences from the built-in budget
+    cordons = 3
+
+    [rules."xid:48"]             # differences from the catalogue's row
+    recovery = "reboot_node"
+    level = "cordon"             # the most that is done for this code
+    shadow = true                # or nothing at all: only say what would be done
+    models = ["H100"]            # only on these boards
+
+    [pools.test]                 # for the nodes of a pool; a pool's rule goes before the common one
+    level = "observe"
+    limits.cordons = 1
+    rules."xid:48".level = "fence"
+
+Every hold must have an exit, so a rule may not hold a GPU for a code that opens no condition: nothing would end it.
+"""
+
+from hashlib import blake2b
+from typing import Any, TypeVar
+
+import msgspec
+
+from controller.core.ladder import LADDER, needs_repair
+from controller.core.settings import Limits, Pool, Rule, Settings
+from vocab.catalogue import codes
+from vocab.errors import ConfigError
+from vocab.states import Level
+
+T = TypeVar("T")
+KEYS = frozenset({"version", "level", "limits", "rules", "pools"})
+POOL_KEYS = frozenset({"level", "limits", "rules"})
+Table = dict[str, Any]
+
+
+def read(raw: bytes, name: str = "policy") -> Settings:
+    """The settings that a policy file asks for. Raises ConfigError: ``name: key: what is wrong``."""
+    try:
+        table = msgspec.toml.decode(raw, type=dict[str, Any])
+        return _settings(table, f"file-{blake2b(raw, digest_size=4).hexdigest()}")
+    except msgspec.DecodeError as error:
+        raise ConfigError(f"{name}: not valid TOML: {error}") from error
+    except ConfigError as error:
+        raise ConfigError(f"{name}: {error}") from error
+
+
+def _settings(table: Table, version: str) -> Settings:
+    _known(table, KEYS, "")
+    limits = _limits(table.get("limits", {}), Limits(), "limits")
+    return Settings(
+        policy=_convert(table.get("version", version), str, "version"),
+        level=_convert(table.get("level", Level.REPAIR), Level, "level"),
+        limits=limits,
+        rules=_rules(_table(table, "rules", ""), "rules"),
+        pools={pool: _pool(body, limits, f"pools.{pool}") for pool, body in _table(table, "pools", "").items()},
+    )
+
+
+def _pool(body: object, common: Limits, key: str) -> Pool:
+    table = _convert(body, dict[str, Any], key)
+    _known(table, POOL_KEYS, f"{key}.")
+    return Pool(
+        level=_convert(table["level"], Level, f"{key}.level") if "level" in table else None,
+        limits=_limits(table["limits"], common, f"{key}.limits") if "limits" in table else None,
+        rules=_rules(_table(table, "rules", f"{key}."), f"{key}.rules"),
+    )
+
+
+def _limits(differences: object, common: Limits, key: str) -> Limits:
+    table = _convert(differences, dict[str, Any], key)
+    limits = _convert(msgspec.to_builtins(common) | table, Limits, key)
+    for name in table:
+        value = getattr(limits, name)
+        most = 1.0 if name.endswith("_ratio") else float("inf")
+        least = 0.0 if isinstance(value, float) else 1
+        if not (least <= value <= most) or (least == 0.0 and value == 0.0):
+            bounds = "over 0 and at most 1" if most == 1.0 else "at least 1" if least == 1 else "over 0"
+            raise ConfigError(f"{key}.{name}: must be {bounds}, not {value:g}")
+    return limits
+
+
+def _rules(table: Table, key: str) -> dict[str, Rule]:
+    return {code: _rule(code, body, f'{key}."{code}"') for code, body in table.items()}
+
+
+def _rule(code: str, body: object, key: str) -> Rule:
+    kind, _, number = code.partition(":")
+    if code not in codes.ROWS and not (kind in {"xid", "sxid"} and number.isdigit()):
+        raise ConfigError(f"{key}: there is no such code; the catalogue has xid:N, sxid:N and names as gpu_lost")
+    rule, row = _convert(body, Rule, key), codes.row(code)
+    if rule == Rule():
+        raise ConfigError(f"{key}: it changes nothing: set severity, recovery, level or shadow, or leave it out")
+    severity, recovery = rule.severity or row.severity, rule.recovery or row.recovery
+    holds = needs_repair(severity, recovery)
+    if holds and not row.condition:
+        harsh = f"severity {severity} with recovery {recovery} would hold a GPU"
+        raise ConfigError(f"{key}: {harsh}, but the code opens no condition: nothing would end it; use a milder one")
+    if holds and LADDER[recovery] is None:
+        raise ConfigError(f"{key}: recovery {recovery} would hold a GPU and has no remedy; name one that has")
+    return rule
+
+
+def _table(table: Table, name: str, prefix: str) -> Table:
+    return _convert(table.get(name, {}), dict[str, Any], f"{prefix}{name}")
+
+
+def _known(table: Table, keys: frozenset[str], prefix: str) -> None:
+    for key in table:
+        if key not in keys:
+            raise ConfigError(f"{prefix}{key}: there is no such key; known are {', '.join(sorted(keys))}")
+
+
+def _convert(value: object, kind: type[T], key: str) -> T:
+    """``value`` as ``kind``; what msgspec says of a field is told with the whole key."""
+    try:
+        return msgspec.convert(value, type=kind)
+    except msgspec.ValidationError as error:
+        text, _, path = str(error).partition(" - at `$")
+        raise ConfigError(f"{key}{path.rstrip('`')}: {text}") from error
