@@ -224,4 +224,4 @@ def test_what_is_in_order_opens_nothing(tmp_path: Path, line: Json) -> None:
 
 @pytest.mark.parametrize("line", QUIET, ids=lambda line: f"{line['obs']}-{line.get('state', line['at'])}")
 def test_it_may_come_before_any_inventory(tmp_path: Path, line: Json) -> None:
-    lines_of(tmp_path, line, node(at=5), end(30))
+    lines_of(tmp_path, line, node(at=line["at"] + 1), end(30))

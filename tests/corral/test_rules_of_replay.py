@@ -252,7 +252,7 @@ def test_what_a_level_or_a_pause_forbids_is_said_as_would(tmp_path: Path) -> Non
 
 
 def test_what_waits_for_a_person_or_a_budget_says_so(tmp_path: Path) -> None:
-    lines = lines_of(tmp_path, node(), xid(5, 95), xid(6, 95, 1), xid(7, 95, 2), end(20))
+    lines = lines_of(tmp_path, node(gpus=8), xid(5, 95), xid(6, 95, 1), xid(7, 95, 2), end(20))
     waiting = [line for line in kinds(lines, "action") if line["state"] == "waiting"]
     assert [(line["at"], line["of"]) for line in waiting] == [(7, "reset_gpu")]
     assert waiting[0]["budget"]["limit"] == 2
