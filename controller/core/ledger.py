@@ -23,11 +23,13 @@ from vocab.lines import (
     StateLine,
     Subject,
 )
-from vocab.states import TERMINAL_ACTIONS, ActionKind, ActionState, ClearsOn
+from vocab.states import TERMINAL_ACTIONS, ActionKind, ActionState, ClearsOn, NodeState
 
 LEAVING = {"gpu_replaced": "replaced", "gpu_removed": "removed"}  # events of a GPU that was taken away on purpose
 FLEET = Subject()
 BY_REPAIR = frozenset({ClearsOn.RESET, ClearsOn.REBOOT})
+POLICY = "policy"  # the owner of what is held for a fault
+ENDING = frozenset({ActionKind.DRAIN, ActionKind.STOP_REPLICA})
 AGENT = "agent:"  # the owner of a hold that an agent placed begins with it
 
 
@@ -71,6 +73,7 @@ class Ledger:
         self.holds: dict[str, HoldLine] = {}  # standing
         self.holds_of: dict[Subject, dict[str, None]] = defaultdict(dict)
         self.fences: dict[str, None] = {}  # the holds that agents placed
+        self.held: set[str] = set()  # GPUs and nodes on which a hold of the policy stands
         self.lifted: dict[str, HoldLine] = {}
         self.would_holds: dict[str, HoldLine] = {}
         self.holds_of_rule: dict[str, dict[str, HoldLine]] = defaultdict(dict)  # by code: what it held or would have
@@ -85,7 +88,9 @@ class Ledger:
         self.ordered_at: dict[str, float] = {}  # the first order of an action
         self.left: dict[str, str] = {}  # GPU -> why it is gone on purpose: replaced, removed
         self.left_ill: dict[str, str] = {}  # GPU -> the incident that was open when it left
+        self.told_to_go: set[str] = set()  # replicas for which there was ever a drain or a stop
         self.words: dict[Subject, str] = {}
+        self.lost: set[str] = set()  # nodes
         self.paused: NoteLine | None = None
         self.paused_nodes: dict[str, NoteLine] = {}
         self.demoted: dict[str, NoteLine] = {}  # rules that have fallen back to shadow, by code
@@ -103,13 +108,18 @@ class Ledger:
         elif isinstance(line, IncidentLine):
             self._fold_incident(line)
         elif isinstance(line, StateLine):
-            self.words[line.subject] = line.to
+            self._fold_state(line)
         elif isinstance(line, HoldLine):
             self._fold_hold(line)
         elif isinstance(line, ActionLine):
             self._fold_action(line)
         elif isinstance(line, NoteLine):
             self._fold_note(line)
+
+    def _fold_state(self, line: StateLine) -> None:
+        self.words[line.subject] = line.to
+        if line.subject.node is not None:
+            (self.lost.add if line.to == NodeState.LOST else self.lost.discard)(line.subject.node)
 
     def _fold_event(self, line: EventLine) -> None:
         if line.event.code in LEAVING and line.event.gpu is not None:
@@ -176,6 +186,11 @@ class Ledger:
         return {event: self.events[event].rev for event in events if event in self.events}
 
     def _fold_hold(self, line: HoldLine) -> None:
+        self._take_hold(line)
+        if line.owner == POLICY and (name := line.subject.gpu or line.subject.node) is not None:
+            (self.held.add if self.standing(line.subject, POLICY) else self.held.discard)(name)
+
+    def _take_hold(self, line: HoldLine) -> None:
         incident = self.incidents.get(line.incident or "")
         if incident is not None and line.op in {"placed", "would_place"}:
             self.holds_of_rule[incident.code][line.id] = line
@@ -200,6 +215,8 @@ class Ledger:
     def _fold_action(self, line: ActionLine) -> None:
         if line.id not in self.actions:
             self.actions_of[line.subject].append(line.id)
+            if line.of in ENDING and line.subject.replica is not None:
+                self.told_to_go.add(line.subject.replica)
             if line.incident is not None:
                 self.actions_of_incident[line.incident].append(line.id)
             if line.of is ActionKind.START_REPLICA and line.deployment is not None:

@@ -75,6 +75,8 @@ class Replica(msgspec.Struct):
 
 def life(ledger: Ledger, replica: Replica) -> Life:
     """How far its life has come, by the actions on it."""
+    if replica.id not in ledger.told_to_go:
+        return Life.RUN
     kinds = (ActionKind.DRAIN, ActionKind.STOP_REPLICA)
     actions = ledger.of_subject(replica.subject, *kinds)
     if any(action.state is ActionState.DONE for action in actions):
@@ -99,6 +101,8 @@ def is_on_bad_gpu(ledger: Ledger, replica: Replica) -> bool:
 
 def _against(ledger: Ledger, replica: Replica) -> list[HoldLine]:
     """The policy's holds for open incidents that are about its GPUs, or about its node and so about it."""
+    if replica.node not in ledger.held and ledger.held.isdisjoint(replica.gpus):
+        return []
     holds = [hold for gpu in replica.gpus for hold in ledger.standing(Subject(gpu=gpu), "policy")]
     holds += [h for h in ledger.standing(Subject(node=replica.node), "policy") if _takes(ledger, h, replica)]
     return [hold for hold in holds if hold.incident in ledger.open_incidents]
@@ -123,8 +127,10 @@ def is_leaving(ledger: Ledger, replica: Replica) -> bool:
     """Whether it will go: its GPU is held for a fault, a drain was asked for, its node is lost, or it ends already."""
     if life(ledger, replica) is not Life.RUN or incident_of(ledger, replica) is not None:
         return True
-    if ledger.words.get(Subject(node=replica.node)) == NodeState.LOST:
+    if replica.node in ledger.lost:
         return True
+    if replica.id not in ledger.told_to_go:
+        return False
     drains = ledger.of_subject(replica.subject, ActionKind.DRAIN)
     return any(drain.state is ActionState.WAITING for drain in drains)
 
