@@ -5,7 +5,7 @@ condition blocks it (memory that nobody owns up to, a driver that could start no
 node with fewer replicas of the deployment first, then one with less room left over.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 
 from controller.core.fleet import Fleet
 from controller.core.kinds import REPAIRS
@@ -55,24 +55,26 @@ def _free(fleet: Fleet, now: float) -> dict[str, Gpu]:
     return {uuid: gpu for uuid, gpu in fleet.free.items() if gpu.is_fresh(now)}
 
 
-def choose(fleet: Fleet, deployment: Deployment, replica: str, now: float) -> Target | None:
-    """Where the replica goes; None if no node has room for all its members."""
+def choose(
+    fleet: Fleet, deployment: Deployment, replica: str, now: float, but: frozenset[str] = frozenset()
+) -> Target | None:
+    """Where the replica goes, on no node of ``but``; None if no node has room for all its members."""
     window_s = fleet.settings.limits.window_s
     burnt = {gpu for _, gpus in fleet.roster.failures(deployment.name, now - window_s) for gpu in gpus}
     free: dict[str, list[Gpu]] = defaultdict(list)
     for uuid, gpu in _free(fleet, now).items():
-        if not deployment.gpus or uuid in deployment.gpus:
+        if gpu.node not in but and (not deployment.gpus or uuid in deployment.gpus):
             free[gpu.node].append(gpu)
     wanted = deployment.gpus_per_replica
     roomy = [(node, gpus) for node, gpus in free.items() if len(gpus) >= wanted]
     if not roomy:
         return None
-    there = [r.node for r in fleet.roster.of(deployment.name)]
+    there = Counter(other.node for other in fleet.roster.of(deployment.name))
 
     def rank(option: tuple[str, list[Gpu]]) -> tuple[object, ...]:
         node, gpus = option
         unburnt = sum(gpu.identity.uuid not in burnt for gpu in gpus)
-        return unburnt < wanted, there.count(node), len(gpus), spread(replica, node)
+        return unburnt < wanted, there[node], len(gpus), spread(replica, node)
 
     node, gpus = min(roomy, key=rank)
     best = sorted(gpus, key=lambda gpu: _rank_gpu(fleet, gpu, burnt))[:wanted]

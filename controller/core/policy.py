@@ -19,6 +19,7 @@ from vocab.states import NEEDED_LEVEL, ActionKind, Level
 
 OWNER = "policy"
 
+
 class Leave(StrEnum):
     """Whether something may be done now."""
 

@@ -20,7 +20,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     attempts: int = 2  # of one rung for one fault, before the next rung
     starts: int = 3  # failed starts of one deployment in a window, before it waits
     loads_node: int = 4  # replicas that load their weights at one time on one node: its disk and its links are one
-    loads_model: int = 8  # ... of one deployment: they read the same files of the same store
+    loads_model: int = 32  # ... of one deployment: they read the same files of the same store
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -1,0 +1,167 @@
+"""Starts: replicas that are missing are ordered where there is room; the others wait, and say what for.
+
+A start waits for a GPU, for its deployment's back-off after failures, or for its turn to load its weights: a node's
+disk and a model's store serve only so many at one time.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+
+import msgspec
+
+from controller.core import budget
+from controller.core.actions import draw, move, placed_anew
+from controller.core.fleet import Fleet
+from controller.core.names import action_id, replica_id
+from controller.core.placement import can_ever, choose
+from controller.core.policy import rule_of
+from controller.core.replicas import incident_of
+from controller.core.settings import START_TTL_S
+from controller.core.stimuli import Deployment
+from vocab.lines import ActionLine, Budget, Subject, Target
+from vocab.states import ActionKind, ActionState, NodeState
+
+ENDED_BADLY = frozenset({ActionState.FAILED, ActionState.TIMED_OUT, ActionState.CANCELLED, ActionState.EXPIRED})
+
+
+class Obstacle(msgspec.Struct, frozen=True):
+    """What stands against every further start of a deployment in this turn."""
+
+    why: str
+    budget: Budget | None = None
+
+
+def missing(fleet: Fleet, deployment: Deployment, count: int, now: float) -> Iterator[ActionLine]:
+    """Order ``count`` more replicas of a deployment, or say what they wait for; what waits beyond is called off."""
+    known = waiting(fleet, deployment.name)
+    for spare in known[count:]:
+        yield move(spare, ActionState.CANCELLED, "it is not needed any more", now)
+    if not count:
+        return
+    orphans = _without_replacement(fleet, deployment.name)
+    obstacle = _obstacle(fleet, deployment, now)
+    for nth in range(count):
+        action = known[nth] if nth < len(known) else None
+        if obstacle is not None and action is not None and action.budget == obstacle.budget:
+            continue  # it says so already
+        incident = action.incident if action is not None else next(orphans, None)
+        replica = (action.subject.replica if action is not None else None) or _new_name(fleet, deployment.name)
+        target, full = (None, False) if obstacle is not None else _room(fleet, deployment, replica, now)
+        if target is None and obstacle is None:
+            broken = _loads_of_node(fleet) if full else None
+            obstacle = Obstacle("its turn to load its weights" if full else _why_no_room(fleet, deployment), broken)
+        yield from _say(fleet, deployment, replica, action, incident, target, obstacle, now)
+        if obstacle is None:
+            obstacle = _obstacle(fleet, deployment, now)
+
+
+def waiting(fleet: Fleet, deployment: str) -> list[ActionLine]:
+    """The starts of a deployment that wait, oldest first."""
+    starts = [fleet.ledger.actions[key] for key in fleet.ledger.live_actions[ActionKind.START_REPLICA]]
+    return [start for start in starts if start.deployment == deployment and start.state is ActionState.WAITING]
+
+
+def _obstacle(fleet: Fleet, deployment: Deployment, now: float) -> Obstacle | None:
+    broken, until = budget.starts(fleet, deployment.name, now)
+    if broken is not None:
+        fleet.agenda.remind(until, Subject(deployment=deployment.name))
+        return Obstacle("its last starts failed", broken)
+    limit = fleet.settings.limits.loads_model
+    loads = sum(start.deployment == deployment.name for start in _loading(fleet))
+    if loads < limit:
+        return None
+    return Obstacle("its turn to load its weights", Budget(limit=limit, used=loads, of=f"loads of {deployment.name}"))
+
+
+def _loading(fleet: Fleet) -> list[ActionLine]:
+    """The starts that are under way: each reads its weights."""
+    return [a for key in fleet.ledger.started if (a := fleet.ledger.actions[key]).of is ActionKind.START_REPLICA]
+
+
+def _room(fleet: Fleet, deployment: Deployment, replica: str, now: float) -> tuple[Target | None, bool]:
+    """Where it goes, and whether there was room only on nodes that load as much as they may."""
+    at = Counter(start.target.node for start in _loading(fleet) if start.target is not None)
+    full = {node for node, loads in at.items() if loads >= fleet.settings.limits.loads_node}
+    target = choose(fleet, deployment, replica, now, frozenset(full))
+    if target is not None or not full:
+        return target, False
+    return None, choose(fleet, deployment, replica, now) is not None
+
+
+def _loads_of_node(fleet: Fleet) -> Budget:
+    limit = fleet.settings.limits.loads_node
+    return Budget(limit=limit, used=limit, of="loads on one node")
+
+
+def _say(
+    fleet: Fleet,
+    deployment: Deployment,
+    replica: str,
+    known: ActionLine | None,
+    incident: str | None,
+    target: Target | None,
+    obstacle: Obstacle | None,
+    now: float,
+) -> Iterator[ActionLine]:
+    why = obstacle.why if obstacle is not None else "a replacement" if incident else "fewer replicas than wanted"
+    drawn = draw(
+        fleet,
+        now,
+        ActionKind.START_REPLICA,
+        known.id if known is not None else action_id(ActionKind.START_REPLICA, replica),
+        Subject(replica=replica),
+        state=ActionState.WAITING if target is None else ActionState.ORDERED,
+        incident=incident,
+        rule=rule_of(fleet.ledger.incidents[incident]) if incident else f"deployment/{deployment.name}",
+        attempt=1 + len(fleet.roster.failures(deployment.name, now - fleet.settings.limits.window_s)),
+        budget=obstacle.budget if obstacle is not None else None,
+        target=target,
+        deployment=deployment.name,
+        ttl_s=START_TTL_S,
+        why=why,
+    )
+    line = placed_anew(fleet, drawn)
+    if line is not None:
+        yield line
+
+
+def _new_name(fleet: Fleet, deployment: str) -> str:
+    """A name that no replica has, not even one that an agent still lists from before."""
+    nth = len(fleet.ledger.starts_of.get(deployment, ()))
+    name = replica_id(deployment, fleet.settings.epoch, nth)
+    while fleet.roster.find(name) is not None:
+        nth += 1
+        name = replica_id(deployment, fleet.settings.epoch, nth)
+    return name
+
+
+def _why_no_room(fleet: Fleet, deployment: Deployment) -> str:
+    wanted = deployment.gpus_per_replica
+    if not can_ever(deployment, fleet):
+        return f"no node has {wanted} GPUs"
+    return "no GPU is free" if wanted == 1 else f"no node has {wanted} GPUs free"
+
+
+def _without_replacement(fleet: Fleet, deployment: str) -> Iterator[str]:
+    """The incidents of replicas that will go and for which no start was ordered, the oldest first."""
+    replicas = fleet.roster.of(deployment)
+    found = [incident_of(fleet.ledger, replica) or _lost_with(fleet, replica.node) for replica in replicas]
+    if not any(found):
+        return
+    starts = (fleet.ledger.actions[key] for key in fleet.ledger.starts_of.get(deployment, ()))
+    served = Counter(start.incident for start in starts if start.state not in ENDED_BADLY)
+    for incident in found:
+        if incident is None:
+            continue
+        if served[incident] > 0:
+            served[incident] -= 1
+        else:
+            yield incident
+
+
+def _lost_with(fleet: Fleet, node: str) -> str | None:
+    """The incident of a node that is lost."""
+    if fleet.node_state(node) != NodeState.LOST:
+        return None
+    keys = fleet.ledger.incidents_of.get(Subject(node=node), ())
+    return next((key for key in keys if fleet.ledger.incidents[key].code == "node_lost"), None)
