@@ -35,9 +35,18 @@ def converge(fleet: Fleet, now: float) -> Iterator[ActionLine]:
 
 def staying(fleet: Fleet, deployment: str) -> list[Replica]:
     """The replicas that count: alive, not about to go, and not on a GPU that is held for a fault."""
-    found = [r for r in fleet.roster.of(deployment) if not r.is_dead or restart.is_under_way(fleet, r)]
-    found = [replica for replica in found if not is_leaving(fleet.ledger, replica)]
-    return [replica for replica in found if not is_on_bad_gpu(fleet.ledger, replica)]
+    going, doubtful = fleet.work.going, fleet.work.doubtful
+    for name in doubtful:
+        replica = fleet.roster.living.get(name)
+        (going.discard if replica is None or _stays(fleet, replica) else going.add)(name)
+    doubtful.clear()
+    return [replica for replica in fleet.roster.of(deployment) if replica.id not in going]
+
+
+def _stays(fleet: Fleet, replica: Replica) -> bool:
+    if replica.is_dead and not restart.is_under_way(fleet, replica):
+        return False
+    return not is_leaving(fleet.ledger, replica) and not is_on_bad_gpu(fleet.ledger, replica)
 
 
 def _drain_surplus(fleet: Fleet, deployment: Deployment, now: float) -> Iterator[ActionLine]:

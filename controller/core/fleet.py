@@ -226,6 +226,7 @@ class Fleet:
     def _note(self, replica: Replica) -> None:
         self.work.words[replica.subject] = None
         self.work.replicas[replica.id] = None
+        self.work.doubtful[replica.id] = None
         self.work.deployments[replica.deployment] = None
         self.work.turn(replica.deployment)
 

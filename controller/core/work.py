@@ -20,6 +20,8 @@ class Work:
         self.nodes: dict[str, None] = {}
         self.replicas: dict[str, None] = {}
         self.deployments: dict[str, None] = {}
+        self.doubtful: dict[str, None] = {}  # replicas of which it must be asked again whether they stay
+        self.going: set[str] = set()  # replicas that do not, as of when that was asked last
         self.rules: dict[str, None] = {}  # codes for which something was held, or would have been, or was lifted
         self.drivers: dict[str, None] = {}  # nodes with another driver than before
         self.booted: dict[str, None] = {}  # nodes with another boot than before
