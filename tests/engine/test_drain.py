@@ -93,6 +93,7 @@ async def test_when_the_time_is_over_streams_end_as_aborted_with_their_usage(tin
     async with replica(settings(tiny_model), paced=True) as here:
         _, old = await begin_stream(here, stream_options={"include_usage": True})
         await here.call("POST", "/drain", {"exit": True, "ttl_s": 0})
+        await here.until(lambda: here.service.gate.cut_off)  # the order to abort is given; the next step sees it
         here.pace.allow(1)
         *_, last, usage, done = await old
         assert last["choices"][0]["finish_reason"] == "abort"
@@ -107,6 +108,7 @@ async def test_an_answer_that_has_not_begun_is_sent_elsewhere_when_cut_off(tiny_
         waiting = [asyncio.create_task(here.complete(stream=streamed)) for streamed in (True, False)]
         await here.until(lambda: here.service.gate.open_requests == 2)
         await here.call("POST", "/drain", {"exit": True, "ttl_s": 0})
+        await here.until(lambda: here.service.gate.cut_off)  # the order to abort is given; the next step sees it
         here.service.loaded.runner.allow(1)
         for task in waiting:
             status, body, headers = await task
