@@ -91,10 +91,7 @@ class Core:
     def tick(self, now: float) -> list[AnyLine]:
         """Everything that is due by ``now``: expiries, silence, probation. Call it at ``next_deadline``."""
         self._begin(now)
-        due = self._fleet.agenda.take(now)
-        for subject in due:
-            self._fleet.touch(subject)
-        self._fleet.stirred = self._fleet.stirred or bool(due)
+        self._fleet.stirred = self._fleet.expire(now) or self._fleet.stirred
         return self._conclude([], now)
 
     def next_deadline(self) -> float | None:

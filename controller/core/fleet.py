@@ -98,11 +98,12 @@ class Fleet:
                     self.agenda.watch(subject, node.silent_at)
 
     def look_up(self, now: float) -> None:
-        """Look at everything once what was waited for after a start has come."""
-        now_known = (self.patience.is_settled(now), self.patience.may_place(now))
-        if now_known != self._known:
-            self._known, self.stirred = now_known, True
-            self.touch_all()
+        """Look at what has waited once what was waited for after a start has come."""
+        before, self._known = self._known, (self.patience.is_settled(now), self.patience.may_place(now))
+        if any(now_known and not was for was, now_known in zip(before, self._known, strict=True)):
+            self.stirred = True
+            self.work.deployments |= dict.fromkeys(self.deployments)
+            self.work.turn(None)
 
     def node(self, name: str) -> Node:
         """The node of this name, known from now on."""
@@ -120,7 +121,8 @@ class Fleet:
     def learn(self, facts: NodeFacts, now: float) -> None:
         """A node's inventory: GPUs that it no longer lists stay known, and take no work until they are back."""
         node = self.node(facts.node)
-        if node.facts is None or node.facts.boot_id != facts.boot_id:
+        booted = node.facts is not None and node.facts.boot_id != facts.boot_id
+        if node.facts is None or booted:
             self.work.booted[facts.node] = None
         if node.facts is None or node.facts.driver != facts.driver:
             self.work.drivers[facts.node] = None
@@ -138,7 +140,10 @@ class Fleet:
             else:
                 if not known.listed:
                     self.work.booted[facts.node] = None  # it is back: what a reboot ended is over for it, too
+                known.watched = known.watched and known.period_s <= facts.period_s and not booted
                 known.identity, known.period_s, known.listed = identity, facts.period_s, True
+                if booted:  # what it read before says nothing of what it is now
+                    known.known_at, known.sampled_at, known.status = now, None, None
             self._watch(identity.uuid)
         self.touch(Subject(node=facts.node))
 
@@ -149,7 +154,10 @@ class Fleet:
             self.work.unsure[uuid] = None
 
     def _watch(self, uuid: str) -> None:
-        self.agenda.watch(Subject(gpu=uuid), self.gpus[uuid].stale_at)
+        gpu = self.gpus[uuid]
+        if not gpu.watched:  # a reading only puts the moment off, and the agenda finds out by itself
+            gpu.watched = True
+            self.agenda.watch(Subject(gpu=uuid), gpu.stale_at)
 
     def sample(self, statuses: tuple[GpuStatus, ...], now: float) -> bool:
         """Readings of GPUs; True if one began or ceased to answer."""
@@ -178,6 +186,15 @@ class Fleet:
             self.touch(replica.subject)
         ending = any(self.life(replica) is not Life.RUN for replica in self.roster.at(node))
         return first or bool(moved) or ending
+
+    def expire(self, now: float) -> bool:
+        """Touch what is due by ``now``; True if anything was."""
+        due = self.agenda.take(now)
+        for subject in due:
+            if subject.gpu in self.gpus:
+                self.gpus[subject.gpu].watched = False
+            self.touch(subject)
+        return bool(due)
 
     # -- what must be looked at -----------------------------------------------------------------------
 

@@ -31,6 +31,7 @@ class Gpu(msgspec.Struct):
     sampled_at: float | None = None
     failed_at: float = 0.0  # when it last could not be read, on our clock
     listed: bool = True  # in its node's last inventory
+    watched: bool = False  # the agenda holds the moment at which it grows stale, or an earlier one
 
     def take(self, status: GpuStatus, now: float) -> bool:
         """Note a status; True if it changes whether the GPU answers. A repeated one proves nothing new."""
