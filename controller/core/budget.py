@@ -72,10 +72,10 @@ def floor(fleet: Fleet, replica: Replica) -> Budget | None:
     """Replicas that would serve without this one, against the deployment's ``min_ready``.
 
     Serving is what is ready and, of those that will go, what still steps: the gateway falls back on it. A
-    replica that does not step serves nobody, so taking it away costs nothing.
+    replica that does not step, or whose GPU is lost, serves nobody: taking it away costs nothing.
     """
     deployment = fleet.deployments.get(replica.deployment)
-    if deployment is None or not replica.is_stepping:
+    if deployment is None or not replica.is_stepping or is_lost(fleet, replica):
         return None
     others = [other for other in fleet.roster.of(replica.deployment) if other.id != replica.id]
     serving = [other for other in others if _serves(fleet, other)]
@@ -84,8 +84,13 @@ def floor(fleet: Fleet, replica: Replica) -> Budget | None:
     return Budget(limit=deployment.min_ready, used=len(serving), of=f"replicas of {deployment.name} that serve")
 
 
+def is_lost(fleet: Fleet, replica: Replica) -> bool:
+    """Whether a GPU of it is gone: whatever it says, it serves nobody for much longer, and no floor keeps it."""
+    return any(fleet.health(gpu) is Health.LOST for gpu in replica.gpus)
+
+
 def _serves(fleet: Fleet, replica: Replica) -> bool:
-    if fleet.life(replica) is not Life.RUN:
+    if fleet.life(replica) is not Life.RUN or is_lost(fleet, replica):
         return False
     return replica.is_stepping if is_leaving(fleet.ledger, replica) else replica.is_ready
 

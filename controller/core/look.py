@@ -124,10 +124,9 @@ def is_stranded(fleet: Fleet, gpu: str) -> bool:
 
 
 def counts(fleet: Fleet, now: float) -> dict[str, int]:
-    """The fleet in GPUs. ``overcommitted``: allocated beyond what takes work; ``free`` is never negative."""
+    """The fleet in GPUs. ``overcommitted``: allocated, and would take no work; ``free`` is never negative."""
     gpus = fleet.gpus
-    placeable = sum(is_placeable(fleet, gpu, now) for gpu in gpus.values())
-    allocated = sum(bool(fleet.roster.on(uuid)) for uuid in gpus)
+    allocated = [gpu for uuid, gpu in gpus.items() if fleet.roster.on(uuid)]
     in_service = [
         uuid
         for uuid, gpu in gpus.items()
@@ -139,7 +138,7 @@ def counts(fleet: Fleet, now: float) -> dict[str, int]:
         "free": sum(is_free(fleet, gpu, now) for gpu in gpus.values()),
         "unhealthy": sum(fleet.health(uuid) in {Health.FAILED, Health.LOST} for uuid in gpus),
         "stranded": sum(is_stranded(fleet, uuid) for uuid in gpus),
-        "overcommitted": max(0, allocated - placeable),
+        "overcommitted": sum(not is_placeable(fleet, gpu, now) for gpu in allocated),
     }
 
 

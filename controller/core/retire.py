@@ -128,6 +128,7 @@ def _when_spared(fleet: Fleet, replica: Replica, errand: Errand, now: float) -> 
         else:
             broken = budget.floor(fleet, replica)
             enough = "without it too few would serve" if broken else "the others are enough"
+            enough = "its own is lost" if budget.is_lost(fleet, replica) else enough
             why = f"no GPU is free for a replacement; {enough}"
     state = ActionState.ORDERED if broken is None else ActionState.WAITING
     yield from _unless_said(fleet, _drain(fleet, replica, errand, state, why, now, broken))

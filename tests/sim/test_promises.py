@@ -166,12 +166,13 @@ def test_unknown_and_injected_never_hold_or_move_anything(
     ] == []
 
 
-faults = st.lists(st.tuples(where, st.sampled_from(HARMFUL), st.booleans(), st.sampled_from((2, 6, 20))), max_size=10)
+ANSWERING = tuple(code for code in HARMFUL if code not in {"xid:79", "gpu_lost"})  # a lost GPU serves nobody
+faults = st.lists(st.tuples(where, st.sampled_from(ANSWERING), st.booleans(), st.sampled_from((2, 6, 20))), max_size=10)
 
 
 @SLOW
 @given(faults)
-def test_no_fault_takes_a_deployment_under_its_floor_while_its_processes_live(
+def test_no_fault_takes_a_deployment_under_its_floor_while_its_gpus_work(
     hits: list[tuple[tuple[int, int], str, bool, int]],
 ) -> None:
     world = World([Node(f"n{n + 1}", GPUS) for n in range(NODES)], (CHAT, PAIR), Settings(limits=LIMITS))

@@ -46,13 +46,13 @@ def test_a_waiting_drain_goes_on_once_a_spare_is_there(make_world: MakeWorld) ->
     assert sum(replica.state == "ready" for replica in world.core.view().replicas) == 8
 
 
-def test_a_lost_gpu_whose_replica_still_steps_keeps_it_while_the_floor_needs_it(make_world: MakeWorld) -> None:
+def test_no_floor_keeps_a_replica_on_a_lost_gpu(make_world: MakeWorld) -> None:
     world = make_world(Deployment(name="pair", replicas=1, gpus_per_replica=8, min_ready=1))
     node = world.nodes["n1"]
     node.hit(node.gpus[0], "xid:79", world.now, fence=True)
-    world.run(200)
-    assert states(world, DRAIN) == [ActionState.WAITING]
-    assert len(node.processes) == 1
+    world.run(20)
+    assert [drain.why for drain in world.ordered(DRAIN)] == ["no GPU is free for a replacement; its own is lost"]
+    assert states(world, DRAIN)[-1] is ActionState.DONE
 
 
 def test_a_replica_that_died_with_its_gpu_is_not_waited_for(make_world: MakeWorld) -> None:
@@ -62,8 +62,8 @@ def test_a_replica_that_died_with_its_gpu_is_not_waited_for(make_world: MakeWorl
     node.hit(node.gpus[0], "xid:79", world.now, fence=True)
     node.crash(str(victim), reason="killed by its GPU")
     world.run(20)
-    assert world.ordered(DRAIN) == []
-    assert states(world, ActionKind.STOP_REPLICA) == [ActionState.DONE]
+    assert states(world, DRAIN) == [ActionState.ORDERED, ActionState.DONE]
+    assert world.replica_on(node.gpus[0]) is None
     assert states(world, REBOOT) == [ActionState.WAITING]
 
 
