@@ -7,47 +7,20 @@ faults of its GPUs.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 
-from agent.probes.probe import Clear, Finding, Verdict
+from agent.probes.autopsy import CODE, Life, died
+from agent.probes.probe import Clear, Verdict
 from agent.probes.tenants import DEAD_STATES, LEAVING, REAPED, Look, Tenant, Tenants, is_asked
-from vocab.catalogue.cuda import Blame, CudaError, error_in, known_error
-from vocab.catalogue.exits import UNSEEN, ending, signal_of
-from vocab.events import Evidence, Source, rfc3339
+from vocab.catalogue.cuda import error_in, known_error
+from vocab.catalogue.exits import ending
 from vocab.observations import Exit, LogLine, ProcessSeen, ReplicaSeen
 
-CODE = "replica_died"
 IN_A_ROW = 3  # failed looks at its door: one is a hiccup, two a busy moment
 DEAD_ANSWERS = frozenset({500, 503})  # newer engines answer these once their core is gone
 SHUT = "refused"
 OUTSIDE = frozenset({"stopped_from_outside"})  # for a replica that is not ours this is what its owner does
-LATE_S = 30.0  # an error that was printed longer ago did not end it
-
-BLAMED: dict[Blame, tuple[str, str | None]] = {  # verdict, and how sure it makes us of the GPU of a single-GPU replica
-    Blame.GPU: ("killed_by_gpu", "medium"),
-    Blame.FABRIC: ("killed_by_gpu", "low"),
-    Blame.LOST: ("killed_by_gpu", "low"),
-    Blame.HANG: ("suspicious", "low"),
-    Blame.AMBIGUOUS: ("suspicious", "low"),
-    Blame.SOFTWARE: ("crashed_by_itself", None),
-    Blame.NODE: ("node_software", None),
-    Blame.MEMORY: ("out_of_gpu_memory", None),
-}
-
-
-class Life(msgspec.Struct):
-    """What speaks for the death of one replica so far."""
-
-    down: bool = False  # this life has ended and that was said
-    open: bool = False  # a death was said and it has not served since
-    looked: bool = False  # it was looked at since its death: only what moves from then on speaks for it
-    shut: int = 0
-    shut_as: str = ""
-    error: int | str | None = None
-    error_step: int | None = None
-    last_error: tuple[float, int] | None = None  # of its log: when, and which
 
 
 class DeathProbe(msgspec.Struct):
@@ -82,7 +55,7 @@ class DeathProbe(msgspec.Struct):
         if life.down or asked or outside:
             return ()
         life.down = life.open = life.looked = True
-        return (_died(look, life, how, now, pids=tenants.pids_of(tenant)),)
+        return (died(look, life, how, now, pids=tenants.pids_of(tenant)),)
 
     # -- it lives, but cannot work ----------------------------------------------------------------------
 
@@ -96,7 +69,7 @@ class DeathProbe(msgspec.Struct):
             return ()
         life.down = life.open = life.looked = True
         pids, living = tenants.pids_of(tenant), _living(tenant, tenants)
-        return (_died(look, life, None, now, text=text, pids=pids, living=living),)
+        return (died(look, life, None, now, text=text, pids=pids, living=living),)
 
     def _knock(self, look: Look, life: Life) -> None:
         seen = look.seen
@@ -160,7 +133,7 @@ class DeathProbe(msgspec.Struct):
         last = ReplicaSeen(at=seen.at, node=seen.node, replica=tenant.replica)
         look = Look(tenant, last, None, None, is_new_life=False, before=tenant)
         pids, living = tenants.pids_of(tenant), _living(tenant, tenants)
-        return (_died(look, life, None, now, text=text, pid=seen.pid, pids=pids, living=living),)
+        return (died(look, life, None, now, text=text, pid=seen.pid, pids=pids, living=living),)
 
     def read(self, line: LogLine, now: float) -> None:
         """A line of its log: it may name the error that ends it."""
@@ -183,71 +156,3 @@ def _lost_process(look: Look) -> str | None:
 
 def _living(tenant: Tenant, tenants: Tenants) -> list[int]:
     return [pid for pid in tenants.pids_of(tenant) if pid in tenants.processes and tenants.processes[pid].is_alive]
-
-
-def _died(
-    look: Look,
-    life: Life,
-    how: Exit | None,
-    now: float,
-    *,
-    text: str | None = None,
-    pid: int | None = None,
-    pids: Sequence[int] = (),
-    living: Sequence[int] = (),
-) -> Finding:
-    seen, tenant = look.seen, look.tenant
-    stamp = rfc3339(seen.at)
-    error = _error(seen, life, how, now)
-    verdict = _verdict(error, how)
-    exit_fields = {k: v for k, v in msgspec.to_builtins(how).items() if k != "text"} if how else None
-    fields: dict[str, Any] = tenant.fields() | {"verdict": verdict, "was_ready": look.before.was_ready}
-    if exit_fields is not None:
-        fields["exit"] = exit_fields
-    if error is not None:
-        fields |= {"error": error.code or error.name, "error_name": error.name}
-        confidence = BLAMED[error.blame][1]
-        if confidence is not None and len(tenant.gpus) == 1:
-            fields["suspects"] = [{"gpu": tenant.gpus[0], "confidence": confidence}]
-    if len(pids) > 1:
-        fields["pids"] = list(pids)
-    if living:
-        fields["alive"] = list(living)
-    words = text or _words(how)
-    said = how.text[:200] if how is not None and how.text else None
-    if said:
-        fields["said"] = said
-    return Finding(
-        code=CODE,
-        at=seen.at,
-        source=Source.ENGINE,
-        first=(CODE, tenant.replica, stamp),
-        pid=pid if pid is not None else tenant.pids[0] if tenant.pids else None,
-        fields=fields,
-        text=words + (f": {said}" if said else ""),
-        evidence=(Evidence(source="engine", at=stamp, readings={"exit": exit_fields} if how else {"text": words}),),
-    )
-
-
-def _error(seen: ReplicaSeen, life: Life, how: Exit | None, now: float) -> CudaError | None:
-    """The error that it ended with: as it reports it, as its exit or its last lines tell it."""
-    reported = known_error(seen.error) or known_error(life.error) or error_in(how.text if how else None)
-    if reported is None and life.last_error is not None and now - life.last_error[0] <= LATE_S:
-        reported = known_error(life.last_error[1])
-    return reported
-
-
-def _verdict(error: CudaError | None, how: Exit | None) -> str:
-    if error is not None:
-        return BLAMED[error.blame][0]
-    return "crashed_by_itself" if how is None else ending(how.code, how.signal).verdict
-
-
-def _words(how: Exit | None) -> str:
-    if how is None:
-        return "it cannot work any more"
-    told, by = ending(how.code, how.signal), signal_of(how.code, how.signal)
-    if told is UNSEEN:
-        return "the replica's process ended, and nobody saw how"
-    ended = f"signal {by}" if by else f"code {how.code}"
-    return f"the replica's process ended by itself ({ended}): {told.words}"

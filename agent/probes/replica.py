@@ -15,10 +15,10 @@ from collections.abc import Sequence
 
 import msgspec
 
+from agent.probes.autopsy import CODE as DIED
 from agent.probes.cleanup import CleanupProbe
 from agent.probes.collective import CollectiveProbe
 from agent.probes.crash_loop import CrashLoopProbe
-from agent.probes.death import CODE as DIED
 from agent.probes.death import DeathProbe
 from agent.probes.door import DoorProbe
 from agent.probes.drainage import DrainProbe

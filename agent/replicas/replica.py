@@ -4,12 +4,11 @@ Owned by the supervisor's loop alone. ``actual`` is what the plan sees, ``status
 told, ``seen`` what the judge gets.
 """
 
-import os
-
 import msgspec
 
 from agent.replicas.door import Answer
-from agent.replicas.identity import Identity, alive, family, stat, survivors, variable
+from agent.replicas.ending import looked_at, named, reap
+from agent.replicas.identity import alive, family, survivors, variable
 from agent.replicas.plan import Actual, Stage
 from agent.replicas.pulse import Pulse, follow, oldest_wait_s, stepping
 from agent.replicas.record import Folder, ReplicaRecord
@@ -18,7 +17,6 @@ from vocab.messages import ReplicaSpec, ReplicaStatus
 from vocab.observations import Exit, ProcessSeen, ReplicaSeen
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
-CUT_OFF = 3  # the engine's exit code when its drain's time was over before its requests were
 
 
 class Replica:
@@ -48,7 +46,7 @@ class Replica:
         """Reap it if it has ended, else read its beat. Never waits."""
         if self.record.exit is not None:
             return
-        seen = _reap(self.record.identity)
+        seen = reap(self.record.identity)
         if seen is None and alive(self.record.identity, boot):
             self._read_beat(now)
             return
@@ -78,7 +76,7 @@ class Replica:
 
     def _end(self, now: float) -> None:
         asked = self.asked
-        exit_ = _named(self._parting or Exit(), asked=asked, killed=self.killed_at is not None)
+        exit_ = named(self._parting or Exit(), asked=asked, killed=self.killed_at is not None)
         if not asked:
             exit_ = msgspec.structs.replace(exit_, text=self.folder.last_words())
         crashes = self.record.crashes if asked else (*self.record.crashes, now)
@@ -215,7 +213,7 @@ class Replica:
         """As the judge gets it; ``at`` is epoch seconds, ``now`` monotonic."""
         record, beat = self.record, self.beat if self.living else None
         health, self.health = self.health, None
-        parting = _named(self._parting, asked=self.asked, killed=False) if self._parting is not None else None
+        parting = named(self._parting, asked=self.asked, killed=False) if self._parting is not None else None
         common = ReplicaSeen(
             at=at,
             node=node,
@@ -250,42 +248,4 @@ class Replica:
 
     def remains(self, at: float, node: str) -> list[ProcessSeen]:
         """What its session left behind when its leader ended, process by process; those that have gone since too."""
-        found = []
-        for pid in self._left:
-            seen = stat(pid)
-            state = seen.state if seen is not None else "gone"
-            start_s = seen.start_s if seen is not None else None
-            found.append(
-                ProcessSeen(at=at, node=node, pid=pid, state=state, start_s=start_s, replica=self.record.replica)
-            )
-        return found
-
-
-def _reap(process: Identity) -> Exit | None:
-    """How our child ended; None while it runs. Of a process that is not our child nothing can be learned."""
-    seen = stat(process.pid)
-    if seen is None or seen.start_s != process.start_s:
-        return None  # whoever has this pid now, its end is not ours to take
-    try:
-        done, status = os.waitpid(process.pid, os.WNOHANG)
-    except ChildProcessError:
-        return None
-    if not done:
-        return None
-    code = os.waitstatus_to_exitcode(status)
-    return Exit(code=code) if code >= 0 else Exit(signal=-code)
-
-
-def _named(exit_: Exit, *, asked: bool, killed: bool) -> Exit:
-    """The exit with its reason."""
-    if exit_.code is None and exit_.signal is None:
-        reason = "exit unseen"
-    elif not asked:
-        reason = "crashed"
-    elif exit_.code == 0:
-        reason = "drained"
-    elif exit_.code == CUT_OFF:
-        reason = "cut off"
-    else:
-        reason = "killed" if killed or exit_.signal is not None else "crashed"
-    return msgspec.structs.replace(exit_, reason=reason)
+        return [looked_at(pid, self.record.replica, at, node) for pid in self._left]

@@ -1,6 +1,6 @@
 import pytest
 
-from agent.probes.death import CODE
+from agent.probes.autopsy import CODE
 from tests.agent.made import replica, uuid
 from tests.agent.probes.replicas import cleared, codes, only, play, see
 from vocab.observations import Exit, LogLine, ProcessSeen
