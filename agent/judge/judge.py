@@ -43,6 +43,7 @@ class Judge:
         mind = self._mind
         self._kernel = KernelProbe(mind.tape, mind.log)
         self._probes: tuple[Probe, ...] = (self._kernel, mind.pushed, mind.gauges, mind.replica, mind.source)
+        self._of_samples: tuple[Probe, ...] = (mind.gauges, mind.replica)  # most observations are samples
         self._timed: tuple[TimedProbe, ...] = (self._kernel, mind.pushed, mind.gauges, mind.source, mind.replica)
 
     @classmethod
@@ -92,7 +93,11 @@ class Judge:
         items: list[Judged] = []
         if isinstance(observation, GpuSample):
             observation = clean(observation)
-        elif isinstance(observation, NodeSeen):
+            for probe in self._of_samples:
+                if found := probe.observe(observation, self.scene, now):
+                    items += self._take(found, now)
+            return items
+        if isinstance(observation, NodeSeen):
             if observation.boot_id != self.scene.boot_id:  # what still waits for a next line is of the boot before
                 items += self._take(self._kernel.flush(self.scene, now), now)
             items += self._see(observation)

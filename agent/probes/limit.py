@@ -37,7 +37,8 @@ class LimitProbe(msgspec.Struct):
             return ()
         self.peers.take(seen.gpu, seen.readings, now)
         self.highest[seen.gpu] = max(limit, self.highest.get(seen.gpu, 0.0))
-        measure = self._measure(seen.gpu, scene, now)
+        most = max(self.highest.values())
+        measure = most if limit >= LEAST_SHARE * most else self._measure(seen.gpu, scene, now)
         if measure is None:
             return ()
         turn = self.signals.take(seen.gpu, SUSTAINED, now, bad=limit < LEAST_SHARE * measure)

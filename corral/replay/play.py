@@ -66,6 +66,7 @@ class Play:
         self._shape = Shaped()
         self._links: dict[str, Link] = defaultdict(Link)
         self._schedule = Schedule()
+        self._unsettled: dict[str, Watched] = {}
         self._now = float("-inf")
         self.cast = Cast()
         self.lines: list[AnyLine] = []
@@ -90,6 +91,7 @@ class Play:
         if at <= self._now:
             return
         self._call_whole()
+        self._settle()
         while (due := self._first_due()) is not None and due < at:
             self._now = max(self._now, due)
             self._let_due_happen()
@@ -108,17 +110,24 @@ class Play:
                 self._schedule.put(name, until)
                 continue
             self._say_all(node, node.due(now))
-            self._await(node, after=now)
+            due = node.next_deadline()
+            self._schedule.put(name, None if due is not None and due <= now else due)  # else it waits for no time
         self._take(self._core.tick(now))
 
-    def _await(self, node: Watched, after: float | None = None) -> None:
-        """Note the node's next deadline. One that a tick has not moved waits for something else than time."""
-        due = node.next_deadline()
-        self._schedule.put(node.name, due if due is None or after is None or due > after else None)
+    def _await(self, node: Watched) -> None:
+        """The node's next deadline may be another one; it is asked when this moment is over."""
+        self._unsettled[node.name] = node
+
+    def _settle(self) -> None:
+        """Note the next deadlines of the nodes to which something has happened."""
+        for node in self._unsettled.values():
+            self._schedule.put(node.name, node.next_deadline())
+        self._unsettled.clear()
 
     def end(self) -> list[FinalLine]:
         """The end of the recording: the last words of the judges, then where everything stands."""
         self._call_whole()
+        self._settle()
         self._let_due_happen()
         for node in self.cast.nodes.values():
             self._say_all(node, node.close(self._now))
