@@ -14,6 +14,7 @@ from agent.probes.activity import ActivityProbe
 from agent.probes.advice import AdviceProbe
 from agent.probes.calls import CallsProbe
 from agent.probes.canary import CanaryProbe
+from agent.probes.checks import ChecksProbe
 from agent.probes.container import ContainerProbe
 from agent.probes.degraded import DegradedProbe
 from agent.probes.ecc import EccProbe
@@ -82,7 +83,7 @@ TAKES: dict[type, frozenset[str]] = {
     ProcessSeen: frozenset({"hang", "memory"}),
     ReplicaSeen: frozenset({"memory", "canary", "container", "visible"}),
     KernelRecord: frozenset({"container"}),
-    Check: frozenset({"canary"}),
+    Check: frozenset({"canary", "checks"}),
     ServiceSeen: frozenset({"service"}),
 }
 OF_FIGURES = frozenset(  # they need nothing but the figures of a sample that could be read
@@ -124,6 +125,7 @@ class Gauges(msgspec.Struct, dict=True):
     degraded: DegradedProbe = _new(default_factory=DegradedProbe)
     incomplete: IncompleteProbe = _new(default_factory=IncompleteProbe)
     canary: CanaryProbe = _new(default_factory=CanaryProbe)
+    checks: ChecksProbe = _new(default_factory=ChecksProbe)
     container: ContainerProbe = _new(default_factory=ContainerProbe)
     visible: VisibleProbe = _new(default_factory=VisibleProbe)
     nic: NicProbe = _new(default_factory=NicProbe)

@@ -52,6 +52,8 @@ class Board(msgspec.Struct):
     def clear(self, clear: Clear, node: str, boot_id: str | None) -> list[Cleared]:
         """End the condition whose signal is back, if its code lets a signal end it."""
         key = _key(clear.code, clear.gpu, clear.device, clear.name)
+        if clear.proven and key in self.open:
+            return [_cleared(self.open.pop(key), "signal", clear.at, node, boot_id)]
         return self._end([key] if key in self.open else [], "signal", clear.at, node, boot_id)
 
     def reset(self, gpu: str, at: float, node: str, boot_id: str | None) -> list[Cleared]:

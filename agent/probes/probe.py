@@ -48,13 +48,17 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Clear(msgspec.Struct, frozen=True, kw_only=True):
-    """The signal behind ``code`` is good again. ``name`` tells replicas or sources of one code apart."""
+    """The signal behind ``code`` is good again. ``name`` tells replicas or sources of one code apart.
+
+    ``proven``: what reported the fault has looked again and found it gone, whatever else would end it.
+    """
 
     code: str
     at: float | None
     gpu: str | None = None
     device: str | None = None
     name: str | None = None
+    proven: bool = False
 
 
 Verdict = Finding | Clear

@@ -45,7 +45,7 @@ class PushedProbe(msgspec.Struct):
             case DriverEvent(type="xid", data=int(number)):
                 self._report(_reported(observation, number, scene), now)
             case Check(result="problem"):
-                named = _named(observation)
+                named = named_xid(observation)
                 if named is not None:
                     return self._witness(_checked(observation, named, scene), now)
         return ()
@@ -177,7 +177,7 @@ def _checked(check: Check, number: int, scene: Scene) -> Finding:
     )
 
 
-def _named(check: Check) -> int | None:
+def named_xid(check: Check) -> int | None:
     """The Xid that a check names, in its text or as its code."""
     if check.code and check.code.startswith("xid:") and check.code[4:].isdecimal():
         return int(check.code[4:])

@@ -2,6 +2,7 @@
 
 One condition a subject, code and device is open at a time; further events grow it and never move its
 ``since``. An event that was taken in by a condition that has ended opens another only if it grew since.
+The first condition of a fault gathers the codes of those that join it: a subject is bad since the first of them.
 """
 
 from collections.abc import Iterator
@@ -29,6 +30,21 @@ def judge(fleet: Fleet, event: Event, now: float) -> Iterator[ConditionLine]:
     before = ledger.conditions_of_event.get(event.id, [])
     if ledger.is_new(event, before):
         yield _open(fleet, event, subject, condition_id(event.id, len(before)), now)
+
+
+def gather(fleet: Fleet, event: Event, now: float) -> Iterator[ConditionLine]:
+    """What has joined a fault that stands already is one more reason of the condition that it began with."""
+    ledger, subject = fleet.ledger, subject_of(event)
+    mine = ledger.open_conditions.get((subject, event.code, event.device))
+    stories = [key for key in ledger.incidents_of_event.get(event.id, ()) if key in ledger.open_incidents]
+    if mine is None or not stories:
+        return
+    told = ledger.incidents[stories[0]].events
+    found = [one for one in fleet.conditions_on(subject) if any(each in told for each in one.events)]
+    first = min(found, key=lambda one: one.since, default=None)
+    if first is not None and first.id != mine and event.code not in first.reasons:
+        last_at = max(first.last_at, ledger.conditions[mine].last_at)
+        yield replace(first, at=now, state="updated", reasons=(*first.reasons, event.code), last_at=last_at)
 
 
 def _open(fleet: Fleet, event: Event, subject: Subject, key: str, now: float) -> ConditionLine:

@@ -154,4 +154,5 @@ class Core:
             event = fleet.ledger.events[key]
             said += self._say(conditions.judge(fleet, event, now))
             said += self._say(incidents.judge(fleet, event, now))
+            said += self._say(conditions.gather(fleet, event, now))
         return said

@@ -27,6 +27,8 @@ _GPU: tuple[_Row, ...] = (
     ("activity_contradiction", "busy by one counter, idle by the rest", S.WARNING, R.INVESTIGATE, P.GPU, C.SIGNAL,
      "utilization against power, clocks, SM and memory activity"),
     ("silent_corruption", "a check computed a wrong result", S.CRITICAL, R.CONTACT_SUPPORT, P.GPU, C.PERSON, "canary"),
+    ("check_failed", "an active check found a problem", S.WARNING, R.INVESTIGATE, P.GPU, C.SIGNAL,
+     "the check; its own pass ends it"),
     ("slow_gpu", "slower than its peers", S.WARNING, R.INVESTIGATE, P.GPU, C.SIGNAL, "comparison within a node"),
     ("lemon", "too many faults over weeks", S.ERROR, R.CONTACT_SUPPORT, P.GPU, C.PERSON, "ledger (Meta RSC study)"),
 )
@@ -127,6 +129,7 @@ _REPLICA: tuple[_Row, ...] = (
 # fmt: on
 
 _FIELDS: dict[str, tuple[str, ...]] = {
+    "check_failed": ("check",),
     "aer": ("at",),
     "fabric_unhealthy": ("message", "partition"),
     "nic_command_failed": ("message",),
