@@ -1,5 +1,6 @@
 import resource
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -23,20 +24,24 @@ def test_a_failed_write_keeps_the_old_file(tmp_path: Path) -> None:
     assert path.read_bytes() == b"old"
 
 
-@pytest.fixture
+@contextmanager
 def nearly_full() -> Iterator[None]:
-    """Files may take 4096 bytes: the kernel takes a part of a longer write, and refuses the rest only when asked."""
+    """Files may take 4096 bytes: the kernel takes a part of a longer write, and refuses the rest only when asked.
+
+    Not a fixture: the limit would still hold when the test runner writes its own report to a file.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-@pytest.mark.usefixtures("nearly_full")
 def test_a_disk_that_takes_only_a_part_keeps_the_old_file_whole(tmp_path: Path) -> None:
     path = tmp_path / "desired.json"
     write_durably(path, b"old")
-    with pytest.raises(OSError, match="too large"):
+    with nearly_full(), pytest.raises(OSError, match="too large"):
         write_durably(path, b"new" * 10_000)
     assert path.read_bytes() == b"old"
     assert [each.name for each in tmp_path.iterdir()] == ["desired.json"]
