@@ -10,7 +10,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from controller.core.fleet import Fleet
-from controller.core.kinds import STARTED, WIDE
+from controller.core.kinds import REPAIRS, STARTED
 from controller.core.names import token
 from controller.core.remind import end_of
 from controller.core.replicas import Replica
@@ -68,7 +68,7 @@ def follow(fleet: Fleet, now: float) -> Iterator[ActionLine]:
     for action in [ledger.actions[key] for key in ledger.started]:
         replica = fleet.roster.living.get(action.subject.replica or "")
         moved = _FOLLOW[action.of](fleet, action, replica) if replica is not None and action.of in _FOLLOW else None
-        if action.of in WIDE and _has_new_boot(fleet, action):
+        if action.of in REPAIRS and _has_new_boot(fleet, action):
             moved = ActionState.DONE, "the node has a new boot id"
         if (moved is None or moved[0] is action.state) and now >= end_of(ledger, action):
             moved = ActionState.TIMED_OUT, f"no end after {action.ttl_s:g} s"
@@ -132,11 +132,17 @@ def _is_gone(fleet: Fleet, action: ActionLine, replica: Replica) -> bool:
 
 
 def _has_new_boot(fleet: Fleet, action: ActionLine) -> bool:
-    """Whether the node has booted since the fault that the action repairs."""
-    incident = fleet.ledger.incidents.get(action.incident or "")
-    root = fleet.ledger.events.get(incident.root) if incident is not None else None
-    facts = fleet.node(action.subject.node or "").facts
-    return bool(root and root.boot_id and facts and facts.boot_id != root.boot_id)
+    """Whether the node has booted since the repair was ordered: its boot is not that of what was known then."""
+    ledger = fleet.ledger
+    incident = ledger.incidents.get(action.incident or "")
+    gpu = fleet.gpus.get(action.subject.gpu or "")
+    facts = fleet.node(action.subject.node or (gpu.node if gpu is not None else "")).facts
+    if incident is None or facts is None:
+        return False
+    ordered = ledger.ordered_at.get(action.id, action.at)
+    known = [ledger.events[key] for key in incident.events if ledger.first_taken_at.get(key, ordered + 1) <= ordered]
+    boots = [event.boot_id for event in known if event.boot_id is not None]
+    return bool(boots) and facts.boot_id != boots[-1]
 
 
 def _answers(replica: Replica, action: ActionLine) -> bool:

@@ -92,7 +92,10 @@ class Core:
         """Everything that is due by ``now``: expiries, silence, probation. Call it at ``next_deadline``."""
         self._begin(now)
         self._fleet.stirred = self._fleet.expire(now) or self._fleet.stirred
-        return self._conclude([], now)
+        self._fleet.is_tick = True
+        said = self._conclude([], now)
+        self._fleet.is_tick = False
+        return said
 
     def next_deadline(self) -> float | None:
         """The earliest time (seconds since the epoch) at which ``tick`` may have something to say, if any."""

@@ -47,6 +47,7 @@ class Fleet:
         self.roster = Roster()
         self.free: dict[str, Gpu] = {}  # kept by placement: GPUs that take work, as of the last look
         self.doubted: dict[str, None] = {}  # silent nodes of which we doubt that they are lost
+        self.is_tick = False  # all that was seen at this moment has been taken in
         self.stirred = False  # something was heard that rules must look at
         self.patience = Patience(self.nodes)
         self._known = (False, False)  # whether a start is over, and what runs anywhere is known

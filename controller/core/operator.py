@@ -62,7 +62,9 @@ def _lift(fleet: Fleet, asked: Asked, now: float) -> Lines:
         found = [hold for hold in [fleet.ledger.holds.get(asked.hold)] if hold is not None]
     else:
         subject = _place(asked)
-        found = fleet.ledger.standing(subject, None if asked.force else asked.owner) if subject else []
+        all_of_it = fleet.ledger.standing(subject) if subject else []
+        own = [hold for hold in all_of_it if hold.owner == asked.owner]
+        found = own if own and not asked.force else all_of_it
     if not found:
         yield _refuse(asked, "no such hold stands", now)
     for hold in found:

@@ -13,6 +13,7 @@ from controller.core.actions import draw, move, placed_anew
 from controller.core.disruption import covering, disrupted, in_use, is_foreign, taken
 from controller.core.fleet import Fleet
 from controller.core.history import first_rung, harsher
+from controller.core.incidents import conditions_of, is_over
 from controller.core.kinds import RUNGS, STARTED, USED_UP, WIDE
 from controller.core.ladder import NEXT_RUNG
 from controller.core.names import action_id
@@ -58,6 +59,7 @@ def climb(fleet: Fleet, incident: IncidentLine, now: float) -> Iterator[AnyLine]
     last = tries[-1] if tries else None
     if rung is None:
         return
+    yield from _stop_proving(fleet, incident, now)
     if last is None:
         yield from _attempt(fleet, incident, rung, now)
     elif last.state in {ActionState.WOULD, ActionState.WAITING}:
@@ -66,17 +68,28 @@ def climb(fleet: Fleet, incident: IncidentLine, now: float) -> Iterator[AnyLine]
         yield from ask_person(fleet, incident, f"{last.of} was refused: {last.why}", now)
     elif last.state is ActionState.EXPIRED and fleet.ledger.evidence_at(incident) > last.at:
         yield from _attempt(fleet, incident, harsher(rung, last.of), now)
-    elif last.state in USED_UP and not _may_still_show(last, now):
+    elif last.state in USED_UP and not _may_still_show(fleet, incident, last, now):
         yield from _again(fleet, incident, last, rung, now)
     elif last.state is ActionState.COVERED:
         cover = fleet.ledger.actions.get(last.covered_by or "")
-        if cover is None or (cover.state not in STARTED and not _may_still_show(cover, now)):
+        if cover is None or (cover.state not in STARTED and not _may_still_show(fleet, incident, cover, now)):
             yield from _again(fleet, incident, last, rung, now)
 
 
-def _may_still_show(action: ActionLine, now: float) -> bool:
-    """Whether a repair that went well has not had the time yet to clear its conditions."""
-    return action.state is ActionState.DONE and now < action.at + PROVEN_S
+def _stop_proving(fleet: Fleet, incident: IncidentLine, now: float) -> Iterator[ActionLine]:
+    """A fault that is back needs no proof that it is gone."""
+    if is_over(fleet, incident):
+        return
+    for action in fleet.ledger.of_incident(incident.id, ActionKind.VALIDATE):
+        if action.state in STARTED:
+            yield move(action, ActionState.CANCELLED, "the fault is back", now)
+
+
+def _may_still_show(fleet: Fleet, incident: IncidentLine, action: ActionLine, now: float) -> bool:
+    """Whether a repair that went well has not had the time yet to clear what stood before it."""
+    if action.state is not ActionState.DONE or now >= action.at + PROVEN_S:
+        return False
+    return all(one.since <= action.at for one in conditions_of(fleet, incident) if one.state != "cleared")
 
 
 def _go_on(fleet: Fleet, incident: IncidentLine, last: ActionLine, rung: ActionKind, now: float) -> Iterator[AnyLine]:
@@ -118,6 +131,9 @@ def _draw_up(
     gpus = taken(fleet, rung, node, own)
     decision = _decide(fleet, incident, rung, node, own, gpus, now)
     if decision is None:
+        return
+    if decision.state is ActionState.ORDERED and not fleet.is_tick:
+        fleet.agenda.remind(now, place)  # what else is seen at this moment may end the fault, or make it graver
         return
     drawn = draw(
         fleet,
