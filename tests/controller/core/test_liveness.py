@@ -4,7 +4,7 @@ from controller.core.stimuli import Reached
 from tests.controller.core.conftest import MakeWorld
 from tests.sim.node import Node
 from tests.sim.world import World
-from vocab.lines import HoldLine, StateLine
+from vocab.lines import HoldLine, NoteLine, StateLine
 from vocab.states import ActionKind
 
 
@@ -147,3 +147,71 @@ def test_events_of_an_earlier_boot_are_history(world: World, node: Node) -> None
     world.run(10)
     assert world.placed() == []
     assert world.opened() == []
+
+
+def unreachable(world: World, *nodes: str) -> None:
+    for node in nodes:
+        for by in ("gateway", "controller"):
+            world.tell(Reached(of=node, by=by, ok=False))
+
+
+def test_a_domain_that_falls_silent_at_once_makes_us_doubt_ourselves(make_world: MakeWorld) -> None:
+    from controller.core.stimuli import Shaped
+
+    world = make_world(nodes=3)
+    world.tell(Shaped(domains={"rack1": ("n1", "n2")}))
+    before = len(world.ordered())
+    for name in ("n1", "n2"):
+        world.nodes[name].silent = True
+    world.run(10)
+    unreachable(world, "n1", "n2")
+    world.run(120)
+    assert [words(world, name)[-1] for name in ("n1", "n2")] == ["unknown", "unknown"]
+    assert len(world.ordered()) == before
+    notes = [line.text for line in world.lines if isinstance(line, NoteLine) and line.code == "too_much_sick"]
+    assert any("rack1" in note for note in notes)
+    world.nodes["n2"].silent = False
+    world.run(4)
+    unreachable(world, "n1")
+    world.run(4)
+    assert words(world, "n1")[-1] == "lost", "the rack is there, so it is the node"
+
+
+def test_a_silent_node_is_no_witness(make_world: MakeWorld) -> None:
+    world = make_world(nodes=4)
+    for name in ("n1", "n2"):
+        world.nodes[name].silent = True
+    world.run(20)
+    world.tell(Reached(of="n1", by="gateway", ok=False))
+    world.tell(Reached(of="n1", by="n2", ok=False))
+    world.run(4)
+    assert words(world, "n1")[-1] == "unknown"
+
+
+def test_a_node_that_returns_is_let_in_once_its_gpus_are_validated(make_world: MakeWorld) -> None:
+    world = make_world(nodes=2)
+    node = world.nodes["n1"]
+    node.silent = node.obeys = True
+    world.run(20)
+    unreachable(world, "n1")
+    world.run(10)
+    node.silent = False
+    world.run(20)
+    validated = [line.subject.gpu for line in world.ordered(ActionKind.VALIDATE)]
+    assert sorted(map(str, validated)) == sorted(node.gpus)
+    assert world.core.view().holds == ()
+    assert world.core.view().incidents == ()
+
+
+def test_at_level_observe_a_node_that_returns_is_only_said_to_be_held(make_world: MakeWorld) -> None:
+    from vocab.states import Level
+
+    world = make_world(nodes=2, level=Level.OBSERVE)
+    world.nodes["n1"].silent = True
+    world.run(20)
+    unreachable(world, "n1")
+    world.run(10)
+    world.nodes["n1"].silent = False
+    world.run(10)
+    assert {line.op for line in world.lines if isinstance(line, HoldLine)} <= {"would_place"}
+    assert world.core.view().incidents == ()
