@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from controller.core import (
     actions,
     black_hole,
+    burial,
     conditions,
     departure,
     deployments,
@@ -20,6 +21,7 @@ from controller.core import (
     incidents,
     liveness,
     look,
+    recreate,
     restart,
     retire,
     suspects,
@@ -53,12 +55,13 @@ RULES: tuple[Callable[[Fleet, float], Iterable[AnyLine]], ...] = (
     suspects.hold_repeated,
     holds.replaced_fences,
     restart.call,
-    retire.bury,
+    burial.bury,
     retire.cut_off,
     deployments.converge,
     workflow.advance,
     idle_reset.when_idle,
     retire.off_suspects,
+    recreate.one_by_one,
     retire.asked,
 )
 MOST_ROUNDS = 100  # each round decides something; one stimulus never needs this many

@@ -16,16 +16,13 @@ from controller.core.kinds import STARTED
 from controller.core.names import action_id
 from controller.core.place import place_of
 from controller.core.policy import OWNER, Leave, Verdict, may_act, rule_of
-from controller.core.replicas import Life, Replica, incident_of, is_leaving, reachable, was_spared
-from controller.core.roster import GAVE_UP
+from controller.core.replicas import Life, Replica, incident_of, is_leaving, was_spared
 from controller.core.stimuli import Deployment
-from vocab.lines import ActionLine, Budget, IncidentLine, StateLine, Subject
-from vocab.states import ActionKind, ActionState, ReplicaState
+from vocab.lines import ActionLine, Budget, IncidentLine, Subject
+from vocab.states import ActionKind, ActionState
 
 ASKED = "operator/drain"
 SURPLUS = "deployment/surplus"
-GONE = "replica/gone"
-OVER = frozenset({ReplicaState.FAILED, ReplicaState.STOPPED, ReplicaState.CRASH_LOOP})
 
 
 class Errand(msgspec.Struct, frozen=True):
@@ -56,7 +53,7 @@ def empty(fleet: Fleet, incident: IncidentLine, now: float) -> Iterator[ActionLi
         if verdict.leave is Leave.WOULD:
             yield from would_drain(fleet, replica, for_incident(incident), verdict.why, now)
         elif verdict.leave is Leave.GO:
-            yield from _when_spared(fleet, replica, for_incident(incident), now)
+            yield from when_spared(fleet, replica, for_incident(incident), now)
 
 
 def replicas_at(fleet: Fleet, incident: IncidentLine) -> list[Replica]:
@@ -82,8 +79,8 @@ def asked(fleet: Fleet, now: float) -> Iterator[ActionLine]:
     for action in fleet.ledger.live(ActionKind.DRAIN):
         replica = fleet.roster.living.get(action.subject.replica or "")
         if action.incident is None and action.state is ActionState.WAITING and replica is not None:
-            for line in _when_spared(fleet, replica, Errand(action.rule), now):
-                yield from _unless_said(fleet, replace(line, id=action.id))
+            for line in when_spared(fleet, replica, Errand(action.rule), now):
+                yield from unless_said(fleet, replace(line, id=action.id))
 
 
 def ask(fleet: Fleet, replica: Replica, why: str, now: float) -> ActionLine:
@@ -101,22 +98,27 @@ def drain_surplus(fleet: Fleet, replica: Replica, now: float) -> Iterator[Action
         broken = budget.floor(fleet, replica)
         state = ActionState.ORDERED if broken is None else ActionState.WAITING
         drawn = _drain(fleet, replica, Errand(SURPLUS), state, "more replicas than wanted", now, broken)
-        yield from _unless_said(fleet, drawn)
+        yield from unless_said(fleet, drawn)
 
 
 def would_drain(fleet: Fleet, replica: Replica, errand: Errand, why: str, now: float) -> Iterator[ActionLine]:
     """Say that it would be drained."""
-    yield from _unless_said(fleet, _drain(fleet, replica, errand, ActionState.WOULD, why, now))
+    yield from unless_said(fleet, _drain(fleet, replica, errand, ActionState.WOULD, why, now))
 
 
-def _when_spared(fleet: Fleet, replica: Replica, errand: Errand, now: float) -> Iterator[ActionLine]:
+def await_spare(fleet: Fleet, replica: Replica, errand: Errand, why: str, now: float) -> Iterator[ActionLine]:
+    """A drain that waits until the replica can be spared: from then on it will go, and its replacement starts."""
+    yield from unless_said(fleet, _drain(fleet, replica, errand, ActionState.WAITING, why, now))
+
+
+def when_spared(fleet: Fleet, replica: Replica, errand: Errand, now: float) -> Iterator[ActionLine]:
     """Order the drain if the replica can be spared; say what it waits for if no replacement is on its way."""
     if not (fleet.patience.may_place(now) and fleet.patience.knows(replica.node, now)):
         return
     owner = restart.owner(fleet, replica)
     if owner != restart.OURS:
         why = f"it was not started by us: its owner ({owner}) must drain it"
-        yield from _unless_said(fleet, _drain(fleet, replica, errand, ActionState.WAITING, why, now))
+        yield from unless_said(fleet, _drain(fleet, replica, errand, ActionState.WAITING, why, now))
         return
     deployment = fleet.deployments.get(replica.deployment)
     why, broken = "it no longer steps", None
@@ -131,10 +133,11 @@ def _when_spared(fleet: Fleet, replica: Replica, errand: Errand, now: float) -> 
             enough = "its own is lost" if budget.is_lost(fleet, replica) else enough
             why = f"no GPU is free for a replacement; {enough}"
     state = ActionState.ORDERED if broken is None else ActionState.WAITING
-    yield from _unless_said(fleet, _drain(fleet, replica, errand, state, why, now, broken))
+    yield from unless_said(fleet, _drain(fleet, replica, errand, state, why, now, broken))
 
 
-def _unless_said(fleet: Fleet, drawn: ActionLine) -> Iterator[ActionLine]:
+def unless_said(fleet: Fleet, drawn: ActionLine) -> Iterator[ActionLine]:
+    """The line, if it says anything new."""
     line = placed_anew(fleet, drawn)
     if line is not None:
         yield line
@@ -180,14 +183,14 @@ def _is_replaced(fleet: Fleet, deployment: Deployment) -> bool:
     return len(ready) >= deployment.replicas
 
 
-def _changed(fleet: Fleet) -> list[Replica]:
+def changed(fleet: Fleet) -> list[Replica]:
     """The living replicas that were touched, or kept in mind, since the rules came to rest."""
     return [fleet.roster.living[name] for name in fleet.work.replicas if name in fleet.roster.living]
 
 
 def cut_off(fleet: Fleet, now: float) -> Iterator[ActionLine]:
     """Stop what did not end within its drain, and what did not become ready within its start."""
-    for replica in _changed(fleet):
+    for replica in changed(fleet):
         late = _late(fleet, replica)
         if late is None or fleet.life(replica) is Life.STOP:
             continue
@@ -199,9 +202,9 @@ def cut_off(fleet: Fleet, now: float) -> Iterator[ActionLine]:
             verdict = may_act(fleet, replica.node, ActionKind.STOP_REPLICA, now)
         if verdict.leave is Leave.GO:
             why = f"its {late.of} {late.state}: {late.why}"
-            yield from _unless_said(fleet, _stop(fleet, replica, errand, ActionState.ORDERED, why, now))
+            yield from unless_said(fleet, stop(fleet, replica, errand, ActionState.ORDERED, why, now))
         elif verdict.leave is Leave.WOULD:
-            yield from _unless_said(fleet, _stop(fleet, replica, errand, ActionState.WOULD, verdict.why, now))
+            yield from unless_said(fleet, stop(fleet, replica, errand, ActionState.WOULD, verdict.why, now))
 
 
 def _late(fleet: Fleet, replica: Replica) -> ActionLine | None:
@@ -213,46 +216,8 @@ def _late(fleet: Fleet, replica: Replica) -> ActionLine | None:
     return None
 
 
-def bury(fleet: Fleet, now: float) -> Iterator[ActionLine | StateLine]:
-    """Take away what has died and what its agent no longer restarts: there is nothing left to harm."""
-    for replica in _changed(fleet):
-        if fleet.life(replica) is not Life.RUN:
-            continue
-        if not fleet.patience.knows(replica.node, now):
-            fleet.work.keep_replica(replica.id)
-            continue
-        incident = incident_of(fleet.ledger, replica)
-        if replica.is_dead:
-            if not replica.is_clean or restart.is_under_way(fleet, replica):
-                continue  # its GPUs are not free, or it comes back on them
-            yield from _failed(fleet, replica, now)
-            why = f"it has ended and is not restarted: {_how_it_ended(replica)}"
-            yield _stop(fleet, replica, Errand(GAVE_UP, incident), ActionState.DONE, why, now)
-        elif replica.start is None and replica.status is None and fleet.node(replica.node).replicas_at is not None:
-            why = "it was found here once, and its node no longer lists it"
-            yield _stop(fleet, replica, Errand(GONE, incident), ActionState.DONE, why, now)
-
-
-def _failed(fleet: Fleet, replica: Replica, now: float) -> Iterator[StateLine]:
-    """Say that it has failed, unless its word tells already that it is over."""
-    before = fleet.ledger.words.get(replica.subject)
-    exit_ = replica.status.exit if replica.status else None
-    if before is None or before in OVER or exit_ is None or (exit_.code == 0 and exit_.signal is None):
-        return
-    to = fleet.word_of(replica)
-    if reachable(before, to) is to:
-        why = f"exit: {exit_.reason or exit_.text or exit_.code}"
-        yield StateLine(at=now, subject=replica.subject, from_=before, to=to, why=why)
-
-
-def _how_it_ended(replica: Replica) -> str:
-    exit_ = replica.status.exit if replica.status else None
-    if exit_ is None:
-        return "no exit was seen"
-    return exit_.reason or exit_.text or f"exit code {exit_.code}"
-
-
-def _stop(fleet: Fleet, replica: Replica, errand: Errand, state: ActionState, why: str, now: float) -> ActionLine:
+def stop(fleet: Fleet, replica: Replica, errand: Errand, state: ActionState, why: str, now: float) -> ActionLine:
+    """The stop of a replica, in this state."""
     return draw(
         fleet,
         now,

@@ -11,7 +11,7 @@ from enum import StrEnum
 
 import msgspec
 
-from controller.core import incidents, repair, retire, returning, validation
+from controller.core import incidents, recreate, repair, retire, returning, validation
 from controller.core.fleet import Fleet
 from controller.core.holds import is_fence, standing_for
 from controller.core.kinds import STARTED
@@ -111,6 +111,8 @@ def stage_of(fleet: Fleet, incident: IncidentLine, now: float) -> Stage:
     """The step at which an open incident stands."""
     if repair.is_under_way(fleet, incident):
         return SICK[-1]
+    if recreate.is_under_way(fleet, incident):
+        return WATCH[0]
     if incidents.is_momentary_one(fleet, incident) and not wants_hold(fleet, incident):
         return next(stage for stage in MOMENT if not stage.finished(fleet, incident, now))
     if incident.code == returning.LOST:
