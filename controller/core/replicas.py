@@ -61,10 +61,15 @@ class Replica(msgspec.Struct):
         return self.is_dead and self.status is not None and not self.status.leftovers
 
     @property
+    def is_absent(self) -> bool:
+        """Whether its agent has no process of it: it does not list it, or has not started it once."""
+        return self.status is None or (self.status.phase == "starting" and self.status.attempt == 0)
+
+    @property
     def is_ready(self) -> bool:
-        """Whether it serves new requests."""
+        """Whether it serves new requests. One that stands still with work does not; one without work steps."""
         status = self.status
-        return status is not None and status.phase == "ready" and status.ready and status.admitting
+        return self.is_stepping and status is not None and status.phase == "ready" and status.ready and status.admitting
 
     @property
     def is_stepping(self) -> bool:
