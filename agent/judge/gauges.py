@@ -173,6 +173,12 @@ class Gauges(msgspec.Struct, dict=True):
         for probe, _ in self._by_kind[GpuSample]:
             probe.forget(gpu)
 
+    def doubt(self, gpu: str, due: float) -> None:
+        """A person called a GPU healthy: what is still wrong with it is found again, as if for the first time."""
+        self.forget(gpu)
+        self.presence.doubt(gpu, due)
+        self.calls.doubt(gpu)
+
     def known(self) -> list[str]:
         """The GPUs that should be here."""
         return list(self.presence.known)

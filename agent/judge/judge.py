@@ -27,9 +27,10 @@ from agent.probes.scene import Scene
 from vocab.errors import InputError
 from vocab.events import Event, Flag
 from vocab.messages import ClearedItem, EventItem
-from vocab.observations import AnyObservation, GpuSample, KernelRecord, NodeSeen
+from vocab.observations import AnyObservation, GpuSample, KernelRecord, NodeSeen, Operator
 
 Judged = EventItem | ClearedItem
+SET_HEALTHY = "set_healthy"  # the one order of a person that a judge hears
 
 
 class Judge:
@@ -97,6 +98,9 @@ class Judge:
                 if found := probe.observe(observation, self.scene, now):
                     items += self._take(found, now)
             return items
+        if isinstance(observation, Operator):
+            self._look_anew(observation, now)
+            return items
         if isinstance(observation, NodeSeen):
             if observation.boot_id != self.scene.boot_id:  # what still waits for a next line is of the boot before
                 items += self._take(self._kernel.flush(self.scene, now), now)
@@ -146,8 +150,17 @@ class Judge:
         items: list[Judged] = [ClearedItem(cleared) for cleared in back]
         for gpu in seen.reset:
             mind.gauges.forget(gpu)
+            scene.absent.discard(gpu)
             items += [ClearedItem(c) for c in mind.board.reset(gpu, seen.at, scene.node, scene.boot_id)]
         return items
+
+    def _look_anew(self, order: Operator, now: float) -> None:
+        """A person calls a GPU healthy: the next look at it says what is still wrong."""
+        if order.do != SET_HEALTHY or order.gpu is None:
+            return
+        self._mind.gauges.doubt(order.gpu, now + self.scene.period_s)
+        self._mind.board.drop(order.gpu)
+        self.scene.absent.discard(order.gpu)
 
     def _take(self, verdicts: Sequence[Verdict], now: float) -> list[Judged]:
         items: list[Judged] = []

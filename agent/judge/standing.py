@@ -67,6 +67,10 @@ class Board(msgspec.Struct):
         keys = [key for key in earlier if (gpu := self.open[key].gpu) is None or gpu in here]
         return self._end(keys, "reboot", at, node, boot_id)
 
+    def drop(self, gpu: str) -> None:
+        """Forget what stands on a GPU: a person called it healthy, and the controller knows."""
+        self.open = {key: standing for key, standing in self.open.items() if standing.gpu != gpu}
+
     def cause(self, gpu: str | None, codes: Iterable[str]) -> str | None:
         """The event of a condition of these codes that stands on the GPU."""
         wanted = frozenset(codes)

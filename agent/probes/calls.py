@@ -138,6 +138,11 @@ class CallsProbe(msgspec.Struct):
     def forget(self, gpu: str) -> None:
         """A reset ends nothing here: a call that hangs in the kernel hangs on."""
 
+    def doubt(self, gpu: str) -> None:
+        """A person called it healthy: if a call of it hangs still, that is said again."""
+        for call in self.waiting.values():
+            call.hung = call.hung and call.gpu != gpu
+
 
 def _key(seen: DriverCall) -> str:
     return f"{seen.gpu or ''}|{seen.call}"

@@ -173,6 +173,11 @@ class PresenceProbe(msgspec.Struct):
     def forget(self, gpu: str) -> None:
         """A reset GPU is where it was."""
 
+    def doubt(self, gpu: str, due: float) -> None:
+        """A person called it healthy: if no inventory lists it until then, that is said again."""
+        if self.said.pop(gpu, None) is not None:
+            self.due = due
+
 
 def _is_display(device: PciDevice) -> bool:
     return (device.class_ or "").lower().removeprefix("0x").startswith(DISPLAY_CLASSES)

@@ -10,6 +10,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from agent.judge.judge import SET_HEALTHY
 from controller.core.core import Core
 from controller.core.settings import Settings
 from controller.core.stimuli import (
@@ -259,6 +260,10 @@ class Play:
                 incident=order.incident,
             )
         )
+        node = self.cast.node_of(order) if order.do == SET_HEALTHY else None
+        if node is not None:  # the agent of the node looks anew as well
+            self._say_all(node, node.told(order))
+            self._await(node)
 
     def _reach(self, reach: Reach) -> None:
         self._tell(Reached(of=reach.of, by=reach.by, ok=reach.ok))
