@@ -6,16 +6,8 @@ Runs in the child process only. ``api`` is the module ``pynvml`` of nvidia-ml-py
 from typing import Any
 
 from agent.calls import CallSlot
+from agent.sources.child import CallFailed
 from agent.sources.nvml_errors import ERROR_NAMES
-from vocab.errors import SourceDown
-
-
-class CallFailed(SourceDown):
-    """A driver call returned an error; ``error`` is its NVML name."""
-
-    def __init__(self, call: str, error: str) -> None:
-        super().__init__(f"{call}: {error}")
-        self.error = error
 
 
 class Caller:

@@ -16,22 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from agent.calls import CallTable
-from agent.sources.nvml_call import Caller, CallFailed, text
-from agent.sources.nvml_frames import (
-    EVENT_SLOT,
-    FIRST_GPU_SLOT,
-    MAX_GPUS,
-    NODE_SLOT,
-    Failed,
-    Frame,
-    Opened,
-    Pushed,
-    Sampled,
-    Unsupported,
-    encode,
-)
+from agent.sources.child import CallFailed, Outbox, serve
+from agent.sources.frames import EVENT_SLOT, FIRST_GPU_SLOT, MAX_GPUS, NODE_SLOT, Limited, Observed, Opened
+from agent.sources.nvml_call import Caller, text
 from agent.sources.nvml_gpu import GpuReader
-from vocab.errors import SourceDown
 from vocab.observations import DriverEvent, GpuIdentity, GpuSample
 
 EVENT_WAIT_S = 1.0
@@ -48,21 +36,6 @@ EVENT_TYPES: dict[int, str] = {  # bits of nvml.h -> our word; clocks and P-stat
     0x4000: "other",
     0x8000: "recovery_action",
 }
-
-
-class Outbox:
-    """Frames to the agent, whole, from any thread."""
-
-    def __init__(self, file: int) -> None:
-        self._file = file
-        self._lock = threading.Lock()
-
-    def send(self, frame: Frame) -> None:
-        """Write it all; the agent always reads, so this waits only while the agent is stopped."""
-        raw = memoryview(encode(frame))
-        with self._lock:
-            while raw:
-                raw = raw[os.write(self._file, raw) :]
 
 
 class Child:
@@ -117,7 +90,7 @@ class Child:
         except CallFailed as failed:
             if not any(identity.index == index for identity, _ in self._known.values()):  # else its thread tells
                 unnamed = GpuSample(at=time.time(), index=index, error=failed.error, source="nvml")
-                self.outbox.send(Sampled(unnamed))
+                self.outbox.send(Observed(unnamed))
             return None
         bus = f"{pci.domain:04x}:{pci.bus:02x}:{pci.device:02x}"
         return GpuIdentity(uuid=uuid, index=index, pci=bus, serial=self._serial(handle), name=name), handle
@@ -144,10 +117,10 @@ class Child:
         said: set[str] = set()
         due = time.monotonic()
         while reader.identity.uuid in self._known:
-            self.outbox.send(Sampled(reader.sample(time.time(), time.monotonic())))
+            self.outbox.send(Observed(reader.sample(time.time(), time.monotonic())))
             if reader.unsupported - said:
                 said = set(reader.unsupported)
-                self.outbox.send(Unsupported(reader.identity.uuid, tuple(sorted(said))))
+                self.outbox.send(Limited(tuple(sorted(said))))
             due = max(due + self.period_s, time.monotonic())
             time.sleep(max(0.0, due - time.monotonic()))
 
@@ -179,7 +152,7 @@ class Child:
             uuid = uuids.get(ctypes.cast(pushed.device, ctypes.c_void_p).value)
             kind = EVENT_TYPES.get(pushed.eventType, "other")
             event = DriverEvent(at=time.time(), source="nvml", gpu=uuid, type=kind, data=pushed.eventData)
-            self.outbox.send(Pushed(event))
+            self.outbox.send(Observed(event))
         caller("nvmlEventSetFree", events)
 
     def _register(self, caller: Caller, handle: Any, events: Any) -> bool:
@@ -205,19 +178,6 @@ def _load(library: str | None) -> Any:
     return pynvml
 
 
-def _end_with_parent() -> None:
-    """Standard input ends when the agent does. A thread that hangs in the driver must not keep us."""
-    while os.read(0, 4096):
-        pass
-    os._exit(0)
-
-
-def _end_on_defect(args: threading.ExceptHookArgs) -> None:
-    """A thread that died of a defect of ours would leave its GPU unread: end, so that the agent starts anew."""
-    sys.__excepthook__(args.exc_type, args.exc_value or args.exc_type(), args.exc_traceback)
-    os._exit(2)
-
-
 def main() -> int:
     """The process: exit 1 after a Failed frame, else it runs until the agent ends it."""
     parser = argparse.ArgumentParser(prog="agent.sources.nvml_child")
@@ -226,19 +186,12 @@ def main() -> int:
     parser.add_argument("--period-s", type=float, default=1.0, help="seconds between two reads of a GPU")
     parser.add_argument("--inventory-s", type=float, default=10.0, help="seconds between two counts of the GPUs")
     options = parser.parse_args()
-    pipe = os.dup(1)
-    os.dup2(2, 1)  # whatever the driver's library prints belongs in the log
-    outbox = Outbox(pipe)
-    threading.excepthook = _end_on_defect
-    threading.Thread(target=_end_with_parent, name="parent", daemon=True).start()
-    try:
+
+    def work(outbox: Outbox) -> None:
         table = CallTable.open(options.calls)
         Child(_load(options.library), table, outbox, options.period_s, options.inventory_s).run()
-    except CallFailed as failed:
-        outbox.send(Failed(failed.error))
-    except SourceDown as error:
-        sys.stderr.write(f"corral-agent: {error}\n")
-    return 1
+
+    return serve(work)
 
 
 if __name__ == "__main__":

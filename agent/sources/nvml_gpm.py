@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from agent.sources.nvml_call import Caller, CallFailed
+from agent.sources.child import CallFailed
+from agent.sources.nvml_call import Caller
 from agent.sources.nvml_table import Values, percent
 
 

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from agent.sources.nvml_call import Caller, CallFailed, error_name
+from agent.sources.child import CallFailed
+from agent.sources.nvml_call import Caller, error_name
 from agent.sources.nvml_errors import LOST, NEVER_SUPPORTED
 from agent.sources.nvml_gpm import NAMES, Gpm
 from agent.sources.nvml_table import (

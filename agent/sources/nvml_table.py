@@ -10,7 +10,8 @@ from typing import Any
 
 import msgspec
 
-from agent.sources.nvml_call import Caller, CallFailed
+from agent.sources.child import CallFailed
+from agent.sources.nvml_call import Caller
 from vocab.readings import LinkReadings
 
 Values = dict[str, Any]

@@ -1,8 +1,8 @@
 """Which driver calls hang, from snapshots of the call table."""
 
 from agent.calls import Call
-from agent.sources.nvml_frames import FIRST_GPU_SLOT, NODE_SLOT
-from agent.sources.nvml_watch import HangWatch
+from agent.sources.frames import FIRST_GPU_SLOT, NODE_SLOT
+from agent.sources.hang_watch import HangWatch
 
 S = 1_000_000_000
 GPU = FIRST_GPU_SLOT

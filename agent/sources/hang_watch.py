@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import msgspec
 
 from agent.calls import Call
-from agent.sources.nvml_frames import FIRST_GPU_SLOT, NODE_SLOT
+from agent.sources.frames import FIRST_GPU_SLOT, NODE_SLOT
 
 HANG_AFTER_S = 5.0  # a pass over a GPU takes milliseconds; RPCs to a sick GSP return after 6 s or 45 s
 

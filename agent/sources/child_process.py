@@ -1,21 +1,22 @@
-"""A started NVML child: its pipe, its call table, and how it is told to end."""
+"""A started child process, from the outside: its pipes, its call table, and how it is told to end."""
 
 import asyncio
 import os
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import agent
 from agent.calls import Call, CallTable
-from agent.sources.nvml_frames import LENGTH, MAX_FRAME, SLOTS, Frame, decode
+from agent.sources.frames import LENGTH, MAX_FRAME, SLOTS, Frame, decode
 
 STOP_S = 2.0
 _ROOT = Path(agent.__file__).resolve().parents[1]
 
 
-class NvmlProcess:
-    """The child process; make it with ``start``."""
+class ChildProcess:
+    """The child; make it with ``start``."""
 
     def __init__(self, process: asyncio.subprocess.Process, table: CallTable) -> None:
         self._process = process
@@ -23,22 +24,22 @@ class NvmlProcess:
 
     @classmethod
     async def start(
-        cls, python: str, table: Path, arguments: Sequence[str], environment: dict[str, str] | None = None
-    ) -> "NvmlProcess":
-        """Start a child on a new call table in the file ``table``."""
+        cls, module: str, table: Path, arguments: Sequence[str], environment: Mapping[str, str]
+    ) -> "ChildProcess":
+        """Start ``python -m module`` on a new call table in the file ``table``."""
         table.parent.mkdir(parents=True, exist_ok=True)
         calls = CallTable.create(table, SLOTS)
         path = os.pathsep.join(filter(None, (str(_ROOT), os.environ.get("PYTHONPATH"))))
         process = await asyncio.create_subprocess_exec(
-            python,
+            sys.executable,
             "-m",
-            "agent.sources.nvml_child",
+            module,
             "--calls",
             str(table),
             *arguments,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
-            env={**os.environ, **(environment or {}), "PYTHONPATH": path},
+            env={**os.environ, **environment, "PYTHONPATH": path},
             limit=MAX_FRAME,
         )
         return cls(process, calls)
@@ -65,6 +66,11 @@ class NvmlProcess:
             return decode(await self._process.stdout.readexactly(length))
         except asyncio.IncompleteReadError:
             return None
+
+    def tell(self, line: str) -> None:
+        """Write it a line; lost if the child is ending."""
+        if self._process.stdin is not None and not self._process.stdin.is_closing():
+            self._process.stdin.write(line.encode() + b"\n")
 
     async def wait(self) -> int:
         """Its exit code, once its pipe has ended."""

@@ -1,0 +1,192 @@
+"""Keeps one child process with a driver's library running, and never waits for it.
+
+Its frames go to whoever keeps it; its call table shows which calls hang. If it dies it is started again with
+back-off; if it is stuck as a whole (every thread, or its start) a second one is started beside it, two at
+most: a process inside a hung driver cannot be killed.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from agent.sources.child_process import ChildProcess
+from agent.sources.frames import Failed, Frame, Opened
+from agent.sources.hang_watch import HANG_AFTER_S, Change, HangWatch
+from vocab.clock import Clock
+from wire.backoff import delay_s
+
+log = logging.getLogger(__name__)
+
+LOOK_S = 1.0  # between two looks at the call table
+GIVE_UP_S = 30.0  # a child that is stuck for so long gets a second one beside it
+RETRY_MOST_S = 60.0
+
+
+class Kept(Protocol):
+    """The source whose child this is: it decides what frames and hangs mean."""
+
+    async def ready(self) -> bool:
+        """Whether a child has a chance; asked before each start, and again after a back-off."""
+        ...
+
+    def arguments(self) -> Sequence[str]:
+        """Of the child's command line."""
+        ...
+
+    def take(self, frame: Frame) -> None:
+        """A frame has come."""
+        ...
+
+    def hung(self, pid: int, changes: Sequence[Change]) -> None:
+        """Calls of the child ``pid`` that began to hang or came back."""
+        ...
+
+    def looked(self, keeper: "Keeper", watch: HangWatch, *, stuck: bool) -> None:
+        """A look at the call table of the child at hand is over."""
+        ...
+
+    def ended(self, error: str) -> None:
+        """The child has gone; ``error`` is why."""
+        ...
+
+    def threads(self) -> int:
+        """How many GPUs the child reads, each in a thread of its own; 0: one thread reads all."""
+        ...
+
+
+class Limits:
+    """How patient a keeper is: plain values, seconds all."""
+
+    def __init__(
+        self,
+        *,
+        hang_after_s: float = HANG_AFTER_S,
+        give_up_s: float = GIVE_UP_S,
+        look_s: float = LOOK_S,
+        retry_s: float = 1.0,
+    ) -> None:
+        self.hang_after_s = hang_after_s
+        self.give_up_s = give_up_s
+        self.look_s = look_s
+        self.retry_s = retry_s
+
+
+class Keeper:
+    """One child of ``module`` at a time; a stuck one is left alone. The call tables lie in ``run_dir``."""
+
+    def __init__(
+        self,
+        kept: Kept,
+        name: str,
+        module: str,
+        run_dir: Path,
+        clock: Clock,
+        limits: Limits,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self._kept = kept
+        self._name = name
+        self._module = module
+        self._run_dir = run_dir
+        self._clock = clock
+        self._limits = limits
+        self._environment = environment or {}  # added to the child's
+        self._child: ChildProcess | None = None
+        self._error: str | None = None
+        self._stuck_since: float | None = None
+        self._old: tuple[ChildProcess, HangWatch] | None = None  # stuck, and left alone
+        self.live = False  # whether the child at hand has opened what it reads
+
+    async def run(self, node: str) -> None:
+        """Keep a child until cancelled; ``node`` spreads the back-offs of a fleet."""
+        attempt = turn = 0
+        while True:
+            attempt += 1
+            if await self._kept.ready():
+                turn += 1
+                if await self._keep(turn):
+                    continue
+                attempt = 1 if self.live else attempt
+            await asyncio.sleep(delay_s(attempt, node, first_s=self._limits.retry_s, most_s=RETRY_MOST_S))
+
+    def tell(self, line: str) -> None:
+        """Write the child at hand a line."""
+        if self._child is not None:
+            self._child.tell(line)
+
+    async def _keep(self, turn: int) -> bool:
+        """One child from its start on; True if it was left alone, stuck."""
+        table = self._run_dir / f"{self._name}-calls-{turn % 2}"  # two children at most, each with its own
+        child = await ChildProcess.start(self._module, table, self._kept.arguments(), self._environment)
+        watch = HangWatch(self._limits.hang_after_s)
+        self._child, self._error, self._stuck_since, self.live = child, None, None, False
+        try:
+            if await self._attend(child, watch):
+                self._old = (child, watch)
+                return True
+            code = await child.wait()
+        except asyncio.CancelledError:
+            await child.stop()
+            if self._old:
+                await self._old[0].stop()
+            raise
+        if self._error is None:
+            log.error("the child of a source has ended", extra={"source": self._name, "exit_code": code})
+        self._kept.ended(self._error or "CHILD_DIED")
+        return False
+
+    async def _attend(self, child: ChildProcess, watch: HangWatch) -> bool:
+        """Follow a child until it ends (False), or is so stuck that it is left alone (True)."""
+        reading = asyncio.create_task(self._read(child))
+        try:
+            while not reading.done():
+                await asyncio.wait({reading}, timeout=self._limits.look_s)
+                self._look(child, watch)
+                if self._old is None and self._stuck_for() >= self._limits.give_up_s:
+                    return True
+            reading.result()  # a defect of ours in there is not swallowed
+            return False
+        finally:
+            reading.cancel()
+
+    async def _read(self, child: ChildProcess) -> None:
+        while (frame := await child.frame()) is not None:
+            match frame:
+                case Failed(error=error):
+                    self._error = error
+                case Opened():
+                    self.live, self._error = True, None
+            self._kept.take(frame)
+
+    # hangs
+
+    def _look(self, child: ChildProcess, watch: HangWatch) -> None:
+        now = self._clock.monotonic()
+        self._look_at_old(int(now * 1e9))
+        self._report(child, watch.look(child.under_way(), int(now * 1e9)))
+        stuck = watch.stuck(self._kept.threads() if self.live else 0)
+        self._stuck_since = (self._stuck_since or now) if stuck else None
+        self._kept.looked(self, watch, stuck=stuck)
+
+    def _report(self, child: ChildProcess, changes: Sequence[Change]) -> None:
+        for change in changes:
+            told = {"source": self._name, "gpu": change.call.gpu, "call": change.call.call, "pid": child.pid}
+            log.warning("a call hangs" if change.state == "started" else "a call came back", extra=told)
+        if changes:
+            self._kept.hung(child.pid, changes)
+
+    def _stuck_for(self) -> float:
+        return 0.0 if self._stuck_since is None else self._clock.monotonic() - self._stuck_since
+
+    def _look_at_old(self, now_ns: int) -> None:
+        """A child that was left alone ends as soon as the driver lets it."""
+        if self._old is None:
+            return
+        child, watch = self._old
+        self._report(child, watch.look({} if child.ended else child.under_way(), now_ns))
+        if not watch.hung:
+            child.let_go()
+        if child.ended:
+            self._old = None
