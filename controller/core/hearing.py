@@ -12,6 +12,7 @@ from controller.core.stimuli import (
     Arrived,
     Asked,
     Declared,
+    Deployment,
     NodeReported,
     Reached,
     Recalled,
@@ -20,11 +21,12 @@ from controller.core.stimuli import (
     Sampled,
     Shaped,
 )
-from vocab.lines import AnyLine, EventLine, Subject
+from vocab.lines import AnyLine, EventLine, NoteLine, Subject
 from vocab.messages import ActionItem, ClearedItem, EventItem, FenceItem
 from vocab.states import NodeState
 
 Lines = Iterator[AnyLine]
+TOO_SHORT = "stop_time_too_short"
 
 
 def hear(fleet: Fleet, stimulus: AnyStimulus, now: float) -> Lines:
@@ -45,12 +47,27 @@ def _recalled(fleet: Fleet, stimulus: Recalled, now: float) -> Lines:
     return iter(())
 
 
-def _declared(fleet: Fleet, stimulus: Declared, _now: float) -> Lines:
-    if fleet.deployments.get(stimulus.deployment.name) != stimulus.deployment:
-        fleet.deployments[stimulus.deployment.name] = stimulus.deployment
-        fleet.touch(Subject(deployment=stimulus.deployment.name))
+def _declared(fleet: Fleet, stimulus: Declared, now: float) -> Lines:
+    declared = stimulus.deployment
+    if fleet.deployments.get(declared.name) != declared:
+        fleet.deployments[declared.name] = declared
+        fleet.touch(Subject(deployment=declared.name))
         fleet.stirred = True
-    return iter(())
+        yield from _cut_short(fleet, declared, now)
+
+
+def _cut_short(fleet: Fleet, declared: Deployment, now: float) -> Lines:
+    """Warn once of a manager that kills before a drain can be over."""
+    needed, given = declared.prestop_s + declared.drain_s, declared.manager_kill_s
+    if given is None or given > needed:
+        return
+    text = (
+        f"{declared.managed_by} kills {declared.name} after {given:g} s, but a drain takes {declared.prestop_s:g} +"
+        f" {declared.drain_s:g} s: give it more than {needed:g} s, or shorten the drain"
+    )
+    note = NoteLine(at=now, subject=Subject(deployment=declared.name), code=TOO_SHORT, text=text)
+    if (note.subject, note.code, note.text) not in fleet.ledger.notes:
+        yield note
 
 
 def _node_reported(fleet: Fleet, stimulus: NodeReported, now: float) -> Lines:

@@ -17,7 +17,8 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     """A model to be kept running: ``replicas`` of it, never fewer than ``min_ready`` serving by our own doing.
 
     ``gpus`` pins it to these GPUs (empty: any). The seconds are those of a drain: ``prestop_s`` out of
-    rotation, then up to ``drain_s`` for open requests, then ``kill_s`` between TERM and KILL.
+    rotation, then up to ``drain_s`` for open requests, then ``kill_s`` between TERM and KILL. ``manager_kill_s``: what
+    a manager that is not Corral leaves from its stop to SIGKILL (None: not known).
     """
 
     name: str
@@ -30,6 +31,7 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     prestop_s: float = 0.0
     drain_s: float = 120.0
     kill_s: float = 10.0
+    manager_kill_s: float | None = None
     managed_by: str = "corral"  # or systemd-unit, kubernetes, slurm, hook, none: who starts its replicas
 
 

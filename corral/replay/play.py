@@ -225,6 +225,7 @@ class Play:
             drain_s=seen.stop.get("drain_s", 120.0),
             kill_s=seen.stop.get("kill_s", 10.0),
             managed_by=seen.managed_by,
+            manager_kill_s=None if seen.managed_by == "corral" else seen.stop.get("kill_s"),
         )
         self.cast.want(seen.deployment, seen.replicas)
         self._deployments[deployment.name] = deployment
