@@ -81,7 +81,7 @@ class Orders:
         """Put a GPU back to service: its conditions and the policy's holds end; other owners' holds stay."""
         body: ReleaseBody = call.body
         subject = await self._known(body.subject, ("gpu",))
-        ask = Asked(do="release", by=_actor(call), reason=body.reason, gpu=subject.gpu)
+        ask = Asked(do="set_healthy", by=_actor(call), reason=body.reason, gpu=subject.gpu)
         return _ordered(await self._order(call, ask, subject_text(subject)))
 
     async def pause(self, call: Call) -> Ordered:

@@ -11,6 +11,7 @@ from controller.core import restart, starts
 from controller.core.fleet import Fleet
 from controller.core.replicas import Replica, is_leaving, is_on_bad_gpu
 from controller.core.retire import ASKED, drain_surplus
+from controller.core.shortage import waiting_starts
 from controller.core.stimuli import Deployment
 from vocab.lines import ActionLine
 from vocab.states import ActionKind, ActionState
@@ -29,7 +30,7 @@ def converge(fleet: Fleet, now: float) -> Iterator[ActionLine]:
         missing = fleet.deployments[name].replicas - len(staying(fleet, name))
         yield from starts.missing(fleet, fleet.deployments[name], max(0, missing), now)
         yield from _drain_surplus(fleet, fleet.deployments[name], now)
-        if len(staying(fleet, name)) != fleet.deployments[name].replicas or starts.waiting(fleet, name):
+        if len(staying(fleet, name)) != fleet.deployments[name].replicas or waiting_starts(fleet, name):
             fleet.work.keep_deployment(name)
 
 

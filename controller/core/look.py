@@ -7,6 +7,7 @@ from controller.core.ledger import FLEET
 from controller.core.nodes import Gpu, Node
 from controller.core.placement import is_free, is_placeable
 from controller.core.replicas import Replica
+from controller.core.shortage import why_short
 from controller.core.stimuli import Deployment
 from controller.core.views import DeploymentView, GpuView, NodeView, ReplicaView, View
 from controller.core.workflow import phase_of
@@ -23,7 +24,7 @@ def view(fleet: Fleet, now: float) -> View:
         paused=ledger.paused is not None,
         settled=fleet.patience.is_settled(now),
         nodes=tuple(_node(fleet, fleet.nodes[name], now) for name in sorted(fleet.nodes)),
-        deployments=tuple(_deployment(fleet, fleet.deployments[name]) for name in sorted(fleet.deployments)),
+        deployments=tuple(_deployment(fleet, fleet.deployments[name], now) for name in sorted(fleet.deployments)),
         replicas=tuple(_replica(fleet, replica) for replica in _living(fleet)),
         incidents=tuple(ledger.incidents[key] for key in ledger.open_incidents),
         conditions=tuple(ledger.conditions[key] for key in ledger.open_conditions.values()),
@@ -101,7 +102,7 @@ def _replica(fleet: Fleet, replica: Replica) -> ReplicaView:
     )
 
 
-def _deployment(fleet: Fleet, deployment: Deployment) -> DeploymentView:
+def _deployment(fleet: Fleet, deployment: Deployment, now: float) -> DeploymentView:
     return DeploymentView(
         name=deployment.name,
         model=deployment.model,
@@ -111,6 +112,7 @@ def _deployment(fleet: Fleet, deployment: Deployment) -> DeploymentView:
         ready=sum(replica.is_ready for replica in fleet.roster.of(deployment.name)),
         min_ready=deployment.min_ready,
         gpus_per_replica=deployment.gpus_per_replica,
+        short_because=why_short(fleet, deployment, now),
     )
 
 

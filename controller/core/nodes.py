@@ -42,10 +42,15 @@ class Gpu(msgspec.Struct):
         if status.error is not None:
             self.failed_at = now
             return before is None or before.error != status.error
-        first = self.sampled_at is None
+        first = self.sampled_at is None or (before is not None and before.error is not None)
         stale = not self.is_fresh(now)
         self.sampled_at = now
         return first or stale
+
+    @property
+    def answers(self) -> bool:
+        """Whether its last reading, if there was one, was one."""
+        return self.status is None or self.status.error is None
 
     @property
     def limit_s(self) -> float:

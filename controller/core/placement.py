@@ -1,8 +1,8 @@
 """Placement: on which GPUs a replica starts. All its members are on one node; a tie is decided by a hash of ids.
 
-A GPU takes work if it is fresh, in service, not held, not failed or lost, without a replica, its node is live, and no
-condition blocks it (memory that nobody owns up to, a driver that could start nothing). Spread comes before density: a
-node with fewer replicas of the deployment first, then one with less room left over.
+A GPU takes work if it is fresh and answers, in service, not held, not failed or lost, without a replica, its node is
+live, and no condition blocks it (memory that nobody owns up to, a driver that could start nothing). Spread comes before
+density: a node with fewer replicas of the deployment first, then one with less room left over.
 """
 
 from collections import Counter, defaultdict
@@ -22,6 +22,7 @@ def is_placeable(fleet: Fleet, gpu: Gpu, now: float) -> bool:
     uuid = gpu.identity.uuid
     return (
         gpu.is_fresh(now)
+        and gpu.answers
         and fleet.node(gpu.node).was_heard
         and fleet.node_state(gpu.node) == NodeState.LIVE
         and not fleet.holds_on(uuid)
@@ -85,8 +86,3 @@ def choose(
 def _rank_gpu(fleet: Fleet, gpu: Gpu, burnt: set[str]) -> tuple[object, ...]:
     uuid = gpu.identity.uuid
     return uuid in burnt, fleet.health(uuid) is not Health.HEALTHY, gpu.identity.index, uuid
-
-
-def can_ever(deployment: Deployment, fleet: Fleet) -> bool:
-    """Whether some node has enough GPUs at all: if not, waiting will not help."""
-    return max((len(fleet.gpus_at(node)) for node in fleet.nodes), default=0) >= deployment.gpus_per_replica

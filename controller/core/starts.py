@@ -13,10 +13,11 @@ from controller.core import budget
 from controller.core.actions import draw, move, placed_anew
 from controller.core.fleet import Fleet
 from controller.core.names import action_id, replica_id
-from controller.core.placement import can_ever, choose
+from controller.core.placement import choose
 from controller.core.policy import rule_of
 from controller.core.replicas import incident_of
 from controller.core.settings import START_TTL_S
+from controller.core.shortage import no_room, waiting_starts
 from controller.core.stimuli import Deployment
 from vocab.lines import ActionLine, Budget, Subject, Target
 from vocab.states import ActionKind, ActionState, NodeState
@@ -33,7 +34,7 @@ class Obstacle(msgspec.Struct, frozen=True):
 
 def missing(fleet: Fleet, deployment: Deployment, count: int, now: float) -> Iterator[ActionLine]:
     """Order ``count`` more replicas of a deployment, or say what they wait for; what waits beyond is called off."""
-    known = waiting(fleet, deployment.name)
+    known = waiting_starts(fleet, deployment.name)
     for spare in known[count:]:
         yield move(spare, ActionState.CANCELLED, "it is not needed any more", now)
     if not count:
@@ -49,16 +50,10 @@ def missing(fleet: Fleet, deployment: Deployment, count: int, now: float) -> Ite
         target, full = (None, False) if obstacle is not None else _room(fleet, deployment, replica, now)
         if target is None and obstacle is None:
             broken = _loads_of_node(fleet) if full else None
-            obstacle = Obstacle("its turn to load its weights" if full else _why_no_room(fleet, deployment), broken)
+            obstacle = Obstacle("its turn to load its weights" if full else no_room(fleet, deployment, now), broken)
         yield from _say(fleet, deployment, replica, action, incident, target, obstacle, now)
         if obstacle is None:
             obstacle = _obstacle(fleet, deployment, now)
-
-
-def waiting(fleet: Fleet, deployment: str) -> list[ActionLine]:
-    """The starts of a deployment that wait, oldest first."""
-    starts = [fleet.ledger.actions[key] for key in fleet.ledger.live_actions[ActionKind.START_REPLICA]]
-    return [start for start in starts if start.deployment == deployment and start.state is ActionState.WAITING]
 
 
 def _obstacle(fleet: Fleet, deployment: Deployment, now: float) -> Obstacle | None:
@@ -121,8 +116,15 @@ def _say(
         why=why,
     )
     line = placed_anew(fleet, drawn)
+    if line is None and known is not None and target is None and _gist(known) != _gist(drawn):
+        line = drawn  # it waits still, for something else
     if line is not None:
         yield line
+
+
+def _gist(start: ActionLine) -> tuple[str | None, str]:
+    """What a start waits for, without the counts: these change all the time."""
+    return start.budget.of if start.budget is not None else None, start.why.partition(":")[0]
 
 
 def _new_name(fleet: Fleet, deployment: str) -> str:
@@ -133,13 +135,6 @@ def _new_name(fleet: Fleet, deployment: str) -> str:
         nth += 1
         name = replica_id(deployment, fleet.settings.epoch, nth)
     return name
-
-
-def _why_no_room(fleet: Fleet, deployment: Deployment) -> str:
-    wanted = deployment.gpus_per_replica
-    if not can_ever(deployment, fleet):
-        return f"no node has {wanted} GPUs"
-    return "no GPU is free" if wanted == 1 else f"no node has {wanted} GPUs free"
 
 
 def _without_replacement(fleet: Fleet, deployment: str) -> Iterator[str]:

@@ -67,7 +67,10 @@ class ReplicaView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DeploymentView(msgspec.Struct, frozen=True, kw_only=True):
-    """A deployment: ``wanted`` replicas declared, ``replicas`` that exist, ``ready`` that admit requests."""
+    """A deployment: ``wanted`` replicas declared, ``replicas`` that exist, ``ready`` that admit requests.
+
+    ``short_because``: why fewer are ready than wanted, if they are.
+    """
 
     name: str
     model: str
@@ -77,6 +80,7 @@ class DeploymentView(msgspec.Struct, frozen=True, kw_only=True):
     ready: int
     min_ready: int
     gpus_per_replica: int
+    short_because: str | None = None
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):

@@ -87,12 +87,14 @@ def show(fleet: dict[str, Any], console: Console) -> None:
     for deployment in fleet["deployments"]:
         good = deployment["ready"] >= deployment["wanted"]
         colour = "green" if good else "red" if deployment["ready"] < deployment["min_ready"] else "yellow"
-        console.print(
-            f"[{colour}]●[/] {deployment['name']}: {deployment['ready']} of {deployment['wanted']} replicas ready"
-        )
+        told = f"{deployment['ready']} of {deployment['wanted']} replicas ready"
+        because = f": {escape(deployment['short_because'])}" if deployment.get("short_because") else ""
+        console.print(f"[{colour}]●[/] {deployment['name']}: {told}{because}")
     for incident in fleet["incidents_open"]:
         console.print(f"[red]incident[/] {incident['id']} {incident['code']} {incident['severity']}")
     for action in fleet["actions_waiting"]:
+        if action["of"] == "start_replica":
+            continue  # its deployment says above what it waits for now
         console.print(f"[yellow]waiting[/] {action['id']} {action['of']}: {escape(action['why'])}")
         if action["of"] in APPROVABLE:
             console.print(f"        allow it with: corral approve {action['id']}")

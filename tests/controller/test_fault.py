@@ -107,6 +107,17 @@ async def test_approval_of_a_person_lets_the_reboot_go_on(tmp_path: Path) -> Non
         await node.send()
 
 
+async def test_a_gpu_that_a_person_releases_is_healthy_and_takes_work(tmp_path: Path) -> None:
+    async with house(tmp_path, make_core=real_core, deployments=DEPLOYMENTS) as home:
+        node, gpu = await break_gpu(home)
+        lost = await home.get(f"gpus/{gpu}")
+        assert (lost["state"], lost["placeable"]) == ("lost", False)
+        await home.post("releases", {"subject": {"gpu": gpu}, "reason": "a new riser"})
+        back = await home.get(f"gpus/{gpu}")
+        assert (back["state"], back["placeable"], back["holds"], back["conditions"]) == ("healthy", True, [], [])
+        await node.send()
+
+
 async def test_pause_keeps_harm_back(tmp_path: Path) -> None:
     async with house(tmp_path, make_core=real_core, deployments=DEPLOYMENTS) as home:
         node = Node(home)

@@ -259,10 +259,19 @@ def test_status_says_why_gpus_are_unknown_and_who_holds_the_node(controller: Con
 
 
 def test_only_what_a_person_can_approve_is_offered_for_approval(controller: Controller) -> None:
-    controller.fleet["actions_waiting"] = [{"id": "a2", "of": "start_replica", "why": "no GPU is free"}]
+    controller.fleet["actions_waiting"] = [{"id": "a2", "of": "drain", "why": "without it too few would serve"}]
     output = corral(controller, "status").output
-    assert "no GPU is free" in output
+    assert "without it too few would serve" in output
     assert "approve" not in output
+
+
+def test_status_says_why_a_deployment_is_short(controller: Controller) -> None:
+    because = "1 starting, 1 to start: no GPU is free: 3 lost, 5 occupied"
+    controller.fleet["deployments"][0]["short_because"] = because
+    controller.fleet["actions_waiting"] = [{"id": "a2", "of": "start_replica", "why": "no GPU is free: 8 occupied"}]
+    output = corral(controller, "status").output
+    assert f"replicas ready: {because}" in output
+    assert "8 occupied" not in output, "what it was when the start began to wait"
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,8 @@ class Node:
         self.lost: set[str] = set()
         self.blind: set[str] = set()  # no readings come, nothing else is wrong
         self.fences: dict[str, str] = {}
+        self.kept: set[str] = set()  # GPUs whose fence a hold has replaced: it is kept up until that is lifted
+        self.stalled: set[str] = set()  # replicas that stand still with work
         self.faults: dict[tuple[str, str], Event] = {}  # by GPU and code: what stands
         self.desired: Desired | None = None
         self.processes: dict[str, Process] = {}
@@ -119,6 +121,7 @@ class Node:
         self.boot, self.booted_at = self.boot + 1, now
         self.lost.clear()
         self.fences.clear()
+        self.kept.clear()
         self.faults.clear()
         self.processes.clear()
 
@@ -141,9 +144,11 @@ class Node:
         """One second of converging."""
         if self.desired is None:
             return
-        for hold in self.desired.holds:
-            if hold.gpu in self.fences:
-                del self.fences[hold.gpu]  # confirmed and replaced
+        held = {hold.gpu for hold in self.desired.holds}
+        for gpu in held & self.fences.keys():
+            del self.fences[gpu]  # confirmed and replaced
+            self.kept.add(gpu)
+        self.kept &= held
         wanted = {spec.replica: spec for spec in self.desired.replicas}
         for spec in wanted.values():
             self._converge(spec, now)
@@ -156,7 +161,7 @@ class Node:
     def _converge(self, spec: ReplicaSpec, now: float) -> None:
         process = self.processes.get(spec.replica)
         if process is None:
-            if spec.phase == "run" and not self._closed(spec):
+            if spec.phase == "run" and not self._is_held(spec) and not self._is_fenced(spec):
                 self.processes[spec.replica] = Process(spec, now)
             return
         process.spec = spec
@@ -171,10 +176,15 @@ class Node:
         elif spec.phase == "stop":
             process.exit = Exit(code=3, reason="stopped")
 
-    def _closed(self, spec: ReplicaSpec) -> bool:
+    def _is_held(self, spec: ReplicaSpec) -> bool:
+        """Whether nothing is started there: a hold stands on a GPU of it, or on the node."""
         assert self.desired is not None
-        held = {hold.gpu for hold in self.desired.holds} | set(self.fences)
-        return any(member.gpu in held for member in spec.members)
+        held = {hold.gpu for hold in self.desired.holds}
+        return None in held or any(member.gpu in held for member in spec.members)
+
+    def _is_fenced(self, spec: ReplicaSpec) -> bool:
+        """Whether what runs there admits nothing: a hold alone lets it serve on."""
+        return any(member.gpu in self.fences or member.gpu in self.kept for member in spec.members)
 
     def _do(self, order: Order, now: float) -> None:
         self.answered.add(order.id)
@@ -266,8 +276,8 @@ class Node:
             members=spec.members,
             phase=phase,
             ready=ready,
-            admitting=ready and not self._closed(spec),
-            stepping=process.exit is None,
+            admitting=ready and not self._is_fenced(spec),
+            stepping=process.exit is None and spec.replica not in self.stalled,
             open_requests=process.requests if process.exit is None else 0,
             url=f"http://{self.name}/{spec.replica}",
             token=spec.token,

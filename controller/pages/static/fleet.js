@@ -84,8 +84,11 @@ function drawDeployments(fleet) {
       make("span", { class: "spring" }),
       make("span", { class: "ready", "data-tone": good }, `${each.ready} / ${each.wanted} ready`),
     ]);
-    fill(tags, mine(each.name), () => mine(each.name).map((replica) =>
-      make("span", { class: "tag", "data-tone": tone(replica.state), title: replica.url }, `${replica.replica} ${replica.state}`)));
+    fill(tags, [mine(each.name), each.short_because], () => [
+      ...mine(each.name).map((replica) =>
+        make("span", { class: "tag", "data-tone": tone(replica.state), title: replica.url }, `${replica.replica} ${replica.state}`)),
+      each.short_because ? make("span", { class: "muted" }, each.short_because) : null,
+    ]);
   });
 }
 
