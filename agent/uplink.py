@@ -86,6 +86,7 @@ class Uplink:
         self._facts_sent: NodeFacts | None = None
         self._replicas_sent: tuple[tuple[ReplicaStatus, ...], float] | None = None
         self._most = MOST_ITEMS
+        self._asked_s = 0.0  # for how long the controller's last answer wants us to stay away
         self.desired = desired
         self.up = False
         self.last_success: float | None = None
@@ -117,7 +118,7 @@ class Uplink:
             if result != "stored":
                 failures += 1
                 self._lost(failures)
-                await asyncio.sleep(delay_s(failures, self._session, first_s=FIRST_RETRY_S, most_s=5.0))
+                await asyncio.sleep(self._pause_s(failures, self._asked_s))
                 continue
             if failures:
                 log.info("the controller answers again", extra={"node": self._name, "waiting": self._spool.depth})
@@ -149,13 +150,15 @@ class Uplink:
             ack = _decoded(answer, BatchAck)
         except (Unreachable, msgspec.DecodeError) as error:
             self.up = False
+            self._asked_s = error.retry_after_s if isinstance(error, Unreachable) else 0.0
             log.debug("batch not delivered", extra={"error": str(error)})
             return "unreachable"
         except (InputError, Refused) as error:
-            self.up = False
+            self.up, self._asked_s = False, 0.0
             self._refused(batch, error)
             return "refused"
         if ack is None:
+            self._asked_s = 0.0
             return "unreachable"
         self._stored(batch, ack)
         return "stored"
@@ -233,7 +236,12 @@ class Uplink:
             except (CorralError, msgspec.DecodeError) as error:
                 failures += 1
                 log.debug("no desired state", extra={"error": str(error)})
-                await asyncio.sleep(delay_s(failures, self._session, first_s=FIRST_RETRY_S, most_s=5.0))
+                asked_s = error.retry_after_s if isinstance(error, Unreachable) else 0.0
+                await asyncio.sleep(self._pause_s(failures, asked_s))
+
+    def _pause_s(self, failures: int, asked_s: float) -> float:
+        """How long to stay away: as long as the controller asks for, and our own back-off."""
+        return asked_s + delay_s(failures, self._session, first_s=FIRST_RETRY_S, most_s=5.0)
 
     async def _poll(self) -> None:
         began = self._clock.monotonic()

@@ -33,9 +33,13 @@ class InputError(CorralError):
 
 
 class Unreachable(CorralError):
-    """The other process does not answer; trying again later may help."""
+    """The other process does not answer; trying again later may help, after ``retry_after_s`` if it said so."""
 
     exit_code = 3
+
+    def __init__(self, message: str = "", *, retry_after_s: float = 0.0) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
 
 
 class Refused(CorralError):

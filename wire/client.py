@@ -10,6 +10,8 @@ from vocab.errors import InputError, Refused, Unreachable
 
 T = TypeVar("T")
 
+TOO_MANY = 429
+MOST_ASKED_S = 300.0  # nobody may send us away for longer
 CONNECT_S = 2.0  # loopback and data-centre connects take milliseconds; past this the peer is gone
 
 
@@ -43,7 +45,7 @@ class Client:
     ) -> T:
         """Send ``body`` as JSON and decode the answer as ``kind``.
 
-        Raises Unreachable (no answer in time, or 5xx), InputError (400) or Refused (another 4xx).
+        Raises Unreachable (no answer in time, 429 or 5xx), InputError (400) or Refused (another 4xx).
         """
         raw = await self.fetch(method, path, body, timeout_s=timeout_s, **query)
         return msgspec.json.decode(raw or b"null", type=kind)
@@ -63,11 +65,11 @@ class Client:
                 timeout=timeout,
             ) as response:
                 raw = await response.read()
-                status = response.status
+                status, asked = response.status, response.headers.get("Retry-After", "")
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise Unreachable(f"{url} does not answer: {error or type(error).__name__}") from error
         if status >= 400:
-            raise _failure(url, status, raw)
+            raise _failure(url, status, raw, asked)
         return raw
 
 
@@ -79,11 +81,12 @@ class _ErrorBody(msgspec.Struct):
     error: _Error
 
 
-def _failure(url: str, status: int, raw: bytes) -> Exception:
+def _failure(url: str, status: int, raw: bytes, asked: str) -> Exception:
     try:
         message = msgspec.json.decode(raw, type=_ErrorBody).error.message
     except msgspec.DecodeError:
         message = raw[:200].decode(errors="replace")
-    if status >= 500:
-        return Unreachable(f"{url} answered {status}: {message}")
+    if status >= 500 or status == TOO_MANY:
+        wait_s = min(float(asked), MOST_ASKED_S) if asked.isdecimal() else 0.0
+        return Unreachable(f"{url} answered {status}: {message}", retry_after_s=wait_s)
     return InputError(message) if status == 400 else Refused(message or f"{url} answered {status}")

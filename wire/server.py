@@ -25,6 +25,7 @@ Answer = Callable[[], tuple[bool, str]]
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 OPEN_PATHS = frozenset({"/healthz", "/readyz", "/health", "/ready"})  # answers without secrets
+RETRY_AFTER_S = 2  # what a busy server asks for: a few of its writes
 MAX_BODY_BYTES = 16 * 2**20  # a full batch of an 8-GPU node is under 1 MiB
 
 
@@ -66,7 +67,8 @@ async def errors(request: web.Request, handler: Handler) -> web.StreamResponse:
     except web.HTTPException as error:
         return error_reply("http", error.reason, error.status)
     except CorralError as error:
-        return error_reply(type(error).__name__, str(error), _status(error))
+        later = {"Retry-After": str(RETRY_AFTER_S)} if _status(error) == 503 else None
+        return error_reply(type(error).__name__, str(error), _status(error), later)
     except (asyncio.CancelledError, ConnectionResetError):
         raise
     except Exception:

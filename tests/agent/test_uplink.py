@@ -1,4 +1,5 @@
 import asyncio
+import time
 from contextlib import asynccontextmanager
 
 import msgspec
@@ -199,6 +200,27 @@ async def test_a_controller_that_is_down_and_up_again_is_found_without_help(tmp_
         assert not link.uplink.up
         controller.fault = None
         await link.until(lambda: link.uplink.up)
+
+
+async def test_a_controller_that_asks_for_time_is_given_it(tmp_path):
+    asked_at = []
+
+    async def busy(request):
+        if request.path.endswith("/batch"):
+            asked_at.append(time.monotonic())
+        return web.Response(status=429, headers={"Retry-After": "1"})
+
+    app = web.Application()
+    app.router.add_route("*", "/{any:.*}", busy)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    async with Link(tmp_path, f"http://127.0.0.1:{runner.addresses[0][1]}").running() as link:
+        link.say(item("a"))
+        await link.until(lambda: len(asked_at) >= 2)
+        assert link.spool.depth == 1
+    await runner.cleanup()
+    assert asked_at[1] - asked_at[0] >= 1.0
 
 
 class Unsynced(Spool):

@@ -26,9 +26,12 @@ def free_port() -> int:
 
 
 async def fail(request: web.Request) -> web.Response:
-    raise {"input": InputError("key x is wrong"), "stale": StaleOrder("token 1.2 is old"), "bug": ValueError("oops")}[
-        request.match_info["how"]
-    ]
+    raise {
+        "input": InputError("key x is wrong"),
+        "stale": StaleOrder("token 1.2 is old"),
+        "bug": ValueError("oops"),
+        "busy": Unreachable("the store is busy"),
+    }[request.match_info["how"]]
 
 
 async def count(request: web.Request) -> web.StreamResponse:
@@ -125,3 +128,9 @@ def test_a_token_that_others_can_read_is_refused(tmp_path: Path) -> None:
         read_token(path)
     path.chmod(0o600)
     assert read_token(path) == "secret"
+
+
+async def test_a_busy_server_says_when_to_come_again(client: Client) -> None:
+    with pytest.raises(Unreachable, match="the store is busy") as caught:
+        await client.call("GET", "/fail/busy", Any)
+    assert caught.value.retry_after_s == 2.0
