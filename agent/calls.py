@@ -18,7 +18,6 @@ MAGIC = b"CCT1"
 _HEAD = struct.Struct("<4sIII")  # magic, slots, pid of the child, spare
 _SLOT = struct.Struct("<QdQ48s56s")  # began (CLOCK_MONOTONIC, 0: in no call), allowed seconds, calls so far, GPU, call
 _BEGAN = struct.Struct("<Q")
-_ALLOWED = struct.Struct("<dQ")  # at 8 of a slot
 _NAME_AT = 72
 _SLOT_BYTES = _SLOT.size
 assert _SLOT_BYTES == 128, _SLOT_BYTES  # two cache lines, so that two threads never share one
@@ -96,26 +95,34 @@ class CallTable:
 
 
 class CallSlot:
-    """A slot's writer: ``begin`` before a driver call, ``end`` after it, by one thread only."""
+    """A slot's writer: ``begin`` before a driver call, ``end`` after it, by one thread only.
+
+    It is passed thousands of times a minute: times and counts are stored as whole words, the name only if it differs
+    from that of the call before.
+    """
 
     def __init__(self, mapped: mmap.mmap, at: int, gpu: str | None) -> None:
-        self._map = mapped
-        self._at = at
-        self._begun = 0
-        self._names: dict[str, bytes] = {}
         _SLOT.pack_into(mapped, at, 0, 0.0, 0, (gpu or "").encode()[:47], b"")
+        whole = memoryview(mapped)
+        self._began = whole[at : at + 8].cast("Q")
+        self._allowed = whole[at + 8 : at + 16].cast("d")
+        self._begun = whole[at + 16 : at + 24].cast("Q")
+        self._name = whole[at + _NAME_AT : at + _SLOT_BYTES]
+        self._said = ""
+        self._names: dict[str, bytes] = {}
 
     def begin(self, call: str, allowed_s: float = 0.0) -> None:
         """The thread is about to make this call."""
-        name = self._names.get(call)
-        if name is None:
-            name = self._names[call] = call.encode()[:55].ljust(56, b"\0")
-        at = self._at
-        self._begun += 1
-        _ALLOWED.pack_into(self._map, at + 8, allowed_s, self._begun)
-        self._map[at + _NAME_AT : at + _SLOT_BYTES] = name
-        _BEGAN.pack_into(self._map, at, time.monotonic_ns())
+        if call is not self._said:
+            name = self._names.get(call)
+            if name is None:
+                name = self._names[call] = call.encode()[:55].ljust(56, b"\0")
+            self._name[:] = name
+            self._said = call
+        self._allowed[0] = allowed_s
+        self._begun[0] += 1
+        self._began[0] = time.monotonic_ns()
 
     def end(self) -> None:
         """The call came back."""
-        _BEGAN.pack_into(self._map, self._at, 0)
+        self._began[0] = 0
