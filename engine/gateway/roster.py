@@ -35,10 +35,14 @@ class Roster:
         self._complained = False
 
     def load(self) -> None:
-        """Put the list that is on disk on the board, if there is a readable one."""
+        """Put the list that is on disk on the board, if there is a readable one.
+
+        That these were ready once is of another time: a fleet that starts again with us has lost nothing yet.
+        """
         try:
             raw = self._path.read_bytes()
-            self._board.list(msgspec.json.decode(raw, type=list[Listed]))
+            known = msgspec.json.decode(raw, type=list[Listed])
+            self._board.list(msgspec.structs.replace(listed, ready=False) for listed in known)
         except FileNotFoundError:
             return
         except (OSError, msgspec.DecodeError) as error:
