@@ -102,6 +102,7 @@ class Export(Exposition):
         gpus = [gpu for node in view.nodes for gpu in node.gpus]
         self.gauge("corral_paused").set(view.paused)
         self._tally("corral_gpus", ((gpu.state,) for gpu in gpus), ((state,) for state in GPU_STATES))
+        self._replace("corral_gpu_state", {(gpu.node, gpu.uuid, gpu.state): 1 for gpu in gpus})
         self._tally("corral_nodes", ((node.state,) for node in view.nodes), ((state.value,) for state in NodeState))
         self._replace(
             "corral_node_info", {(node.node, str(node.virtual).lower(), node.level): 1 for node in view.nodes}

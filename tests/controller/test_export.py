@@ -23,6 +23,11 @@ async def test_fleet_is_counted_as_the_view_has_it(tmp_path: Path) -> None:
     assert found["corral_gpus", (("state", "cordoned"),)] == 1
     assert found["corral_gpus", (("state", "healthy"),)] == 1
     assert found["corral_gpus", (("state", "lost"),)] == 0
+    states = {labels: value for (name, labels), value in found.items() if name == "corral_gpu_state"}
+    assert states == {
+        (("gpu", uuid(0)), ("node", "n1"), ("state", "cordoned")): 1,
+        (("gpu", uuid(1)), ("node", "n1"), ("state", "healthy")): 1,
+    }
     assert found["corral_holds", (("owner", "operator"),)] == 1
     assert found["corral_node_info", (("level", "observe"), ("node", "n1"), ("virtual", "true"))] == 1
     assert found["corral_ingest_batches_total", (("outcome", "stored"),)] == 1

@@ -7,6 +7,12 @@ _COMMIT = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
 CONTROLLER: tuple[Metric, ...] = (
     Metric("corral_controller_build_info", Kind.INFO, "Version of this process.", ("version",)),
     Metric("corral_gpus", Kind.GAUGE, "GPUs by the state that is shown for them.", ("state",)),
+    Metric(
+        "corral_gpu_state",
+        Kind.GAUGE,
+        "1 for the state that is shown for a GPU now; it stands on while its agent is down.",
+        ("node", "gpu", "state"),
+    ),
     Metric("corral_nodes", Kind.GAUGE, "Nodes by state.", ("state",)),
     Metric(
         "corral_node_info", Kind.INFO, "A node: whether it is virtual, and its level.", ("node", "virtual", "level")
