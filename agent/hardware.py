@@ -10,6 +10,7 @@ from agent.replicas.identity import boot_id as machine_boot_id
 from agent.replicas.record import ReplicaRecord
 from agent.sources.kmsg import KmsgSource, RealKmsg, RecordReader, VirtualKmsg
 from agent.sources.source import Source
+from agent.surroundings import around_gpus
 from vocab.clock import Clock
 from vocab.errors import InputError, Refused
 
@@ -42,7 +43,7 @@ class Hardware(Protocol):
 
 
 class RealNode:
-    """NVML and /dev/kmsg."""
+    """NVML, the kernel log, and what is around them."""
 
     virtual = False
 
@@ -52,12 +53,13 @@ class RealNode:
         self.boot_id = machine_boot_id()
 
     def sources(self, records: Records, after_seq: int | None) -> tuple[Source, ...]:
-        """The driver, in a process of its own, and the kernel log."""
+        """The driver, in a process of its own, the kernel log, and the host."""
         from agent.sources.nvml import NvmlSource
 
         config = self._config
         nvml = NvmlSource(config.node, config.nvml_library, config.run_dir, self._clock)
-        return nvml, _kernel(config, RealKmsg(config.kmsg), self._clock, self.boot_id, after_seq)
+        kernel = _kernel(config, RealKmsg(config.kmsg), self._clock, self.boot_id, after_seq)
+        return nvml, kernel, *around_gpus(config, self._clock)
 
     def drill(self, body: bytes) -> tuple[int, ...]:
         """Refused: nothing breaks real hardware on purpose."""

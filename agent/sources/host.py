@@ -1,0 +1,138 @@
+"""The host source: memory, disk, clock, network ports, and processes that hang in the driver.
+
+Everything is read in a child process (see host_child), which is never waited for. A group of reads that says nothing
+for a while hangs: the source is degraded, the other groups go on. A child that ends is started again with back-off.
+"""
+
+import asyncio
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+import agent
+from agent.sources.host_child import GROUPS, Said
+from agent.sources.source import Emit
+from vocab.clock import Clock
+from vocab.observations import SourceState
+from wire.backoff import delay_s
+
+PERIOD_S = 10.0  # nothing of a host changes so fast that a second matters; three looks are half a minute
+SILENT_S = 30.0  # a group that has not been read for so long hangs
+LOOK_S = 1.0
+STOP_S = 2.0
+RETRY_MOST_S = 60.0
+MAX_LINE = 2**20  # a look at a host of 64 ports is some 30 KiB
+_ROOT = Path(agent.__file__).resolve().parents[1]
+_decode = msgspec.json.Decoder(Said).decode
+
+
+class HostSource:
+    """Emits HostSample, ProcessSeen and SourceState of the source ``host``.
+
+    ``ports`` names network ports that have to be up; of all others those count that had a link in this boot.
+    """
+
+    name = "host"
+
+    def __init__(
+        self,
+        node: str,
+        state_dir: Path,
+        clock: Clock,
+        *,
+        ports: tuple[str, ...] = (),
+        proc: Path = Path("/proc"),
+        sys_: Path = Path("/sys"),
+        period_s: float = PERIOD_S,
+        silent_s: float = SILENT_S,
+        look_s: float = LOOK_S,
+        retry_s: float = 1.0,
+    ) -> None:
+        self._node = node
+        self._clock = clock
+        self._arguments = [f"--node={node}", f"--state-dir={state_dir}", f"--proc={proc}", f"--sys={sys_}"]
+        self._arguments += [f"--period-s={period_s}", *(f"--port={port}" for port in ports)]
+        self._silent_s = silent_s
+        self._look_s = look_s
+        self._retry_s = retry_s
+        self._heard: dict[str, float] = {}  # when each group last spoke
+        self._said: tuple[str, str | None] | None = None
+        self._emit: Emit = lambda _: None
+
+    async def run(self, emit: Emit) -> None:
+        """Observe until cancelled."""
+        self._emit = emit
+        attempt = 0
+        while True:
+            child = await self._start()
+            self._heard = dict.fromkeys(GROUPS, self._clock.monotonic())
+            try:
+                spoke = await self._attend(child)
+            finally:
+                await _end(child)
+            attempt = 1 if spoke else attempt + 1
+            self._say("down", f"CHILD_DIED: the process that reads the host has ended (exit code {child.returncode})")
+            await asyncio.sleep(delay_s(attempt, self._node, first_s=self._retry_s, most_s=RETRY_MOST_S))
+
+    async def _start(self) -> asyncio.subprocess.Process:
+        path = os.pathsep.join(filter(None, (str(_ROOT), os.environ.get("PYTHONPATH"))))
+        return await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "agent.sources.host_child",
+            *self._arguments,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": path},
+            limit=MAX_LINE,
+        )
+
+    async def _attend(self, child: asyncio.subprocess.Process) -> bool:
+        """Hear a child until it ends; whether it said anything."""
+        assert child.stdout is not None
+        spoke = False
+        while True:
+            line = b""
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._look_s):
+                    line = await child.stdout.readline()
+                    if not line:
+                        return spoke
+            if line:
+                spoke = True
+                self._take(_decode(line))
+            self._look()
+
+    def _take(self, said: Said) -> None:
+        self._heard[said.group] = self._clock.monotonic()
+        for seen in said.seen:
+            self._emit(seen)
+
+    def _look(self) -> None:
+        now = self._clock.monotonic()
+        silent = [group for group, heard in self._heard.items() if now - heard >= self._silent_s]
+        if silent:
+            self._say("degraded", f"HUNG: {', '.join(silent)} of the host cannot be read: a file of the kernel hangs")
+        else:
+            self._say("up")
+
+    def _say(self, state: str, error: str | None = None) -> None:
+        """Report the source's state if it is news."""
+        if (state, error) != self._said:
+            self._said = state, error
+            self._emit(SourceState(at=self._clock.now(), node=self._node, source=self.name, state=state, error=error))
+
+
+async def _end(child: asyncio.subprocess.Process) -> None:
+    """Let it end by itself; one that the kernel keeps is killed and not waited for."""
+    if child.stdin is not None:
+        child.stdin.close()
+    with suppress(TimeoutError):
+        async with asyncio.timeout(STOP_S):
+            await child.wait()
+            return
+    with suppress(ProcessLookupError):
+        child.kill()

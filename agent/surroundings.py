@@ -1,0 +1,13 @@
+"""What is watched around the GPUs: the host, its services, and the checks of the node's owner."""
+
+from agent.config import AgentConfig
+from agent.sources.host import HostSource
+from agent.sources.service import ServiceSource
+from agent.sources.source import Source
+from vocab.clock import Clock
+
+
+def around_gpus(config: AgentConfig, clock: Clock) -> tuple[Source, ...]:
+    """The sources of a real node beside its driver and its kernel log."""
+    host = HostSource(config.node, config.state_dir, clock, ports=config.ports)
+    return host, ServiceSource(config.node, clock)

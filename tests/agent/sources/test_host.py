@@ -1,0 +1,74 @@
+"""The host source with its real child process, on a tree of files."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from agent.replicas.identity import arguments, pids
+from agent.sources.host import HostSource
+from tests.agent.sources.collector import running
+from tests.agent.sources.host_tree import infiniband, machine, process
+from vocab.clock import SystemClock
+from vocab.observations import HostSample, ProcessSeen, SourceState
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    machine(tmp_path / "proc")
+    infiniband(tmp_path / "sys", "mlx5_0", link_downed=2)
+    return tmp_path
+
+
+def source(tree: Path, *, silent_s: float = 30.0) -> HostSource:
+    return HostSource(
+        "n1", tree, SystemClock(), proc=tree / "proc", sys_=tree / "sys",
+        period_s=0.05, silent_s=silent_s, look_s=0.05, retry_s=0.01,
+    )  # fmt: skip
+
+
+async def test_a_host_is_read_in_a_process_of_its_own(tree: Path) -> None:
+    process(tree / "proc", 7, "nvidia-smi", "D")
+    async with running(source(tree)) as found:
+        up = await found.find(SourceState)
+        assert (up.source, up.state) == ("host", "up")
+        ports = await found.find(HostSample, lambda one: bool(one.devices))
+        assert ports.devices["mlx5_0"]["link_downed"] == 2
+        await found.find(HostSample, lambda one: one.readings.get("memory_available_bytes") == 1024 * 1024)
+        await found.find(HostSample, lambda one: one.readings.get("nvidia_d_state") == 1)
+        hung = await found.find(ProcessSeen)
+        assert (hung.node, hung.pid, hung.name, hung.state) == ("n1", 7, "nvidia-smi", "D")
+
+
+async def test_a_file_that_hangs_degrades_the_source_and_stops_no_other_group(tree: Path) -> None:
+    counter = tree / "sys/class/infiniband/mlx5_0/ports/1/counters/symbol_error"
+    counter.unlink()
+    os.mkfifo(counter)
+    held = os.open(counter, os.O_RDWR)  # whoever reads it waits for a word
+    async with running(source(tree, silent_s=0.5)) as found:
+        hung = await found.find(SourceState, lambda one: one.state == "degraded")
+        assert (hung.error or "").startswith("HUNG: ports ")
+        before = len(found.seen)
+        await found.find(HostSample, lambda one: "uptime_s" in one.readings, after=before)
+        infiniband(tree / "new", "mlx5_0", symbol_error=5)
+        (tree / "new/class/infiniband/mlx5_0/ports/1/counters/symbol_error").rename(counter)
+        os.close(held)
+        await found.find(SourceState, lambda one: one.state == "up", after=before)
+        await found.find(HostSample, lambda one: one.devices.get("mlx5_0", {}).get("symbol_error") == 5)
+
+
+async def test_a_child_that_ends_is_reported_and_started_again(tree: Path) -> None:
+    async with running(source(tree)) as found:
+        await found.find(HostSample)
+        (child,) = [pid for pid in pids() if f"--state-dir={tree}" in arguments(pid)]
+        os.kill(child, signal.SIGKILL)
+        down = await found.find(SourceState, lambda one: one.state == "down")
+        assert (down.error or "").startswith("CHILD_DIED: ")
+        await found.find(SourceState, lambda one: one.state == "up", after=found.seen.index(down))
+
+
+async def test_the_child_ends_with_the_agent(tree: Path) -> None:
+    async with running(source(tree)) as found:
+        await found.find(HostSample)
+    assert not [pid for pid in pids() if f"--state-dir={tree}" in arguments(pid)]
