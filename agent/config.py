@@ -29,7 +29,7 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     virtual: str | None = None
     nvml_library: Path | None = None
     kmsg: Path = Path("/dev/kmsg")
-    ports: tuple[str, ...] = ()  # network ports that have to be up; of all others those that had a link in this boot
+    network_ports: tuple[str, ...] = ()  # those that have to be up; all others count if they had a link in this boot
     replica_base_port: Annotated[int, msgspec.Meta(ge=1, le=65000)] = 7430
     replica_program: tuple[str, ...] = ()  # takes the engine's flags in its place; empty: this Python's own engine
     spool_limit_bytes: Annotated[int, msgspec.Meta(ge=LEAST_SPOOL_BYTES)] = 16 * 2**20

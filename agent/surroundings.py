@@ -9,5 +9,5 @@ from vocab.clock import Clock
 
 def around_gpus(config: AgentConfig, clock: Clock) -> tuple[Source, ...]:
     """The sources of a real node beside its driver and its kernel log."""
-    host = HostSource(config.node, config.state_dir, clock, ports=config.ports)
+    host = HostSource(config.node, config.state_dir, clock, ports=config.network_ports)
     return host, ServiceSource(config.node, clock)
