@@ -1,0 +1,138 @@
+"""What the root helper does for a request: checked here once more, for its caller may be wrong or taken over.
+
+It refuses what the PAUSE file forbids, what its limits forbid, a service that is not on its list, and every reset
+or reboot while a process has the GPUs open that belongs to none of its services.
+"""
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+from agent.roothelper.limits import Ledger
+from agent.roothelper.machine import Machine
+from agent.roothelper.requests import (
+    FABRIC_MANAGER,
+    OWN_UNIT,
+    Able,
+    AnyReply,
+    AnyRequest,
+    Ask,
+    Collect,
+    Denied,
+    Failed,
+    Holder,
+    Reboot,
+    ResetGpus,
+    StartService,
+    StopService,
+    Survey,
+    Surveyed,
+)
+from vocab.clock import Clock
+from vocab.errors import InputError
+
+log = logging.getLogger(__name__)
+
+HARMFUL = (StopService, ResetGpus, Reboot)
+VENDOR = "nvidia-"  # its daemons' units; what they do is not somebody's work
+
+
+class Duty:
+    """One node's helper, without its socket. ``services`` may be stopped, in this order."""
+
+    def __init__(
+        self, machine: Machine, services: tuple[str, ...], pause_file: Path, ledger: Ledger, clock: Clock
+    ) -> None:
+        self._machine = machine
+        self._services = services
+        self._pause_file = pause_file
+        self._ledger = ledger
+        self._clock = clock
+
+    def perform(self, request: AnyRequest) -> AnyReply:
+        """Do what is asked, or say why not. Raises nothing that a caller could bring about."""
+        if isinstance(request, HARMFUL) and self._pause_file.exists():
+            return Denied(why=f"automation is paused by {self._pause_file}")
+        try:
+            return self._perform(request)
+        except InputError as error:
+            return Denied(why=str(error))
+        except OSError as error:
+            log.error("the helper could not do its part", extra={"error": str(error)})
+            return Failed(why=f"the helper could not do its part: {error}")
+
+    def _perform(self, request: AnyRequest) -> AnyReply:
+        match request:
+            case Ask():
+                return Able(verbs=self._machine.verbs, services=self._services)
+            case Survey(gpus=gpus):
+                return self._survey(gpus)
+            case StopService(unit=unit):
+                return self._stop(unit)
+            case StartService(unit=unit):
+                return self._serve("start_service", unit, self._machine.start)
+            case Collect(order=order, limit_s=limit_s):
+                return self._counted("collect", ("",), lambda: self._machine.collect(order, limit_s))
+            case ResetGpus(gpus=gpus):
+                return self._reset(gpus)
+            case Reboot():
+                return self._reboot()
+
+    def _survey(self, gpus: tuple[str, ...]) -> Surveyed:
+        return Surveyed(
+            holders=self._machine.holders(gpus),
+            running=tuple(unit for unit in self._services if self._machine.is_active(unit)),
+            users=self._machine.users(),
+            inhibitors=self._machine.inhibitors(),
+        )
+
+    def _stop(self, unit: str) -> AnyReply:
+        """The fabric of all GPUs is not taken away from under anybody's work, ours included."""
+        if unit == FABRIC_MANAGER:
+            holders = [each for each in self._machine.holders(self._machine.gpus()) if each.unit not in self._services]
+            if holders:
+                return Denied(why=f"GPUs of its fabric are in use by {named(tuple(holders))}")
+        return self._serve("stop_service", unit, self._machine.stop)
+
+    def _serve(self, verb: str, unit: str, act: Callable[[str], AnyReply]) -> AnyReply:
+        if unit not in self._services:
+            return Denied(why=f"{unit} is not a service that may be stopped here ({', '.join(self._services)})")
+        return self._counted(verb, (unit,), lambda: act(unit))
+
+    def _reset(self, gpus: tuple[str, ...]) -> AnyReply:
+        gpus = tuple(dict.fromkeys(gpus))
+        holders = self._machine.holders(gpus)
+        if holders:
+            return Denied(why=f"in use by {named(holders)}")
+        return self._counted("reset", gpus, lambda: self._machine.reset(gpus))
+
+    def _reboot(self) -> AnyReply:
+        foreign = strangers(self._machine.holders(self._machine.gpus()), self._services)
+        if foreign:
+            return Denied(why=f"in use by {named(foreign)}")
+        users, inhibitors = self._machine.users(), self._machine.inhibitors()
+        if users is None or inhibitors is None:
+            return Denied(why="nobody can say who is logged in here or what must not be interrupted")
+        if users or inhibitors:
+            return Denied(why=f"in the way: {'; '.join((*users, *inhibitors))}")
+        return self._counted("reboot", ("",), self._machine.reboot)
+
+    def _counted(self, verb: str, subjects: tuple[str, ...], act: Callable[[], AnyReply]) -> AnyReply:
+        now = self._clock.now()
+        refusal = self._ledger.refusal(verb, subjects, now)
+        if refusal is not None:
+            return Denied(why=refusal)
+        self._ledger.count(verb, subjects, now)
+        log.warning("%s", verb, extra={"subjects": " ".join(subjects)})
+        return act()
+
+
+def strangers(holders: tuple[Holder, ...], services: tuple[str, ...]) -> tuple[Holder, ...]:
+    """Those that are neither a service that may be stopped, nor the vendor's own daemon, nor ours."""
+    known = {*services, OWN_UNIT}
+    return tuple(each for each in holders if each.unit not in known and not (each.unit or "").startswith(VENDOR))
+
+
+def named(holders: tuple[Holder, ...]) -> str:
+    """Holders in words."""
+    return ", ".join(f"pid {holder.pid} ({holder.name})" for holder in holders)

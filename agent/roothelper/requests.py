@@ -1,0 +1,147 @@
+"""What can be asked of the root helper and what it answers: one JSON line each way, then the connection ends.
+
+The verbs are this list and no more. Whatever does not decode as one of them is refused before anything is done.
+"""
+
+from typing import Annotated
+
+import msgspec
+
+from vocab.errors import InputError
+
+MOST_BYTES = 64 * 1024  # of a request; the longest real one names 16 GPUs
+MOST_GPUS = 64
+OWN_UNIT = "corral-agent.service"  # of the agent, its children and the replicas that it started
+FABRIC_MANAGER = "nvidia-fabricmanager.service"
+
+Uuid = Annotated[str, msgspec.Meta(pattern=r"^GPU-[0-9a-fA-F-]{8,40}\Z", max_length=48)]
+Unit = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_.@-]{1,120}\.service\Z", max_length=128)]
+Order = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_.-]{1,64}\Z", max_length=64)]
+Gpus = Annotated[tuple[Uuid, ...], msgspec.Meta(min_length=1, max_length=MOST_GPUS)]
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True, tag_field="verb", forbid_unknown_fields=True):
+    """Base of all requests."""
+
+
+class Ask(Request, frozen=True, kw_only=True, tag="ask"):
+    """What can be done here?"""
+
+
+class Survey(Request, frozen=True, kw_only=True, tag="survey"):
+    """Who holds these GPUs, which services run, who is logged in, who inhibits a shutdown?"""
+
+    gpus: Annotated[tuple[Uuid, ...], msgspec.Meta(max_length=MOST_GPUS)]
+
+
+class StopService(Request, frozen=True, kw_only=True, tag="stop_service"):
+    """Stop one of the configured services."""
+
+    unit: Unit
+
+
+class StartService(Request, frozen=True, kw_only=True, tag="start_service"):
+    """Start one of the configured services."""
+
+    unit: Unit
+
+
+class Collect(Request, frozen=True, kw_only=True, tag="collect"):
+    """Take a vendor's bug report for an order; killed with all that it started after ``limit_s``."""
+
+    order: Order
+    limit_s: Annotated[float, msgspec.Meta(gt=0.0, le=120.0)]
+
+
+class ResetGpus(Request, frozen=True, kw_only=True, tag="reset"):
+    """Reset these GPUs, which nobody may hold."""
+
+    gpus: Gpus
+
+
+class Reboot(Request, frozen=True, kw_only=True, tag="reboot"):
+    """Reboot the node, on which nobody may be working."""
+
+
+AnyRequest = Ask | Survey | StopService | StartService | Collect | ResetGpus | Reboot
+
+
+class Holder(msgspec.Struct, frozen=True, kw_only=True):
+    """A process that has a GPU open. ``unit``: the systemd unit that it belongs to, if any."""
+
+    pid: int
+    name: str
+    gpus: tuple[str, ...]
+    unit: str | None = None
+
+
+class Reply(msgspec.Struct, frozen=True, kw_only=True, tag_field="reply"):
+    """Base of all replies."""
+
+
+class Done(Reply, frozen=True, kw_only=True, tag="done"):
+    """It was done. ``path``: where what was collected lies."""
+
+    path: str | None = None
+
+
+class Denied(Reply, frozen=True, kw_only=True, tag="denied"):
+    """Nothing was done, for this reason. ``impossible``: it never will be on this node."""
+
+    why: str
+    impossible: bool = False
+
+
+class Failed(Reply, frozen=True, kw_only=True, tag="failed"):
+    """It was tried and did not work; ``unseen``: it was cut off, and nobody knows how it ended."""
+
+    why: str
+    unseen: bool = False
+
+
+class Able(Reply, frozen=True, kw_only=True, tag="able"):
+    """The verbs that this node has the means for, and the services that may be stopped, in the order of stopping."""
+
+    verbs: tuple[str, ...]
+    services: tuple[str, ...]
+
+
+class Surveyed(Reply, frozen=True, kw_only=True, tag="surveyed"):
+    """The node at this moment. ``running``: services of ours to stop that are active, in the order of stopping.
+
+    ``users`` and ``inhibitors`` are None where nobody could be asked: unknown is not nobody.
+    """
+
+    holders: tuple[Holder, ...]
+    running: tuple[str, ...]
+    users: tuple[str, ...] | None = None
+    inhibitors: tuple[str, ...] | None = None
+
+
+AnyReply = Done | Denied | Failed | Able | Surveyed
+
+_REQUEST = msgspec.json.Decoder(AnyRequest)
+_REPLY = msgspec.json.Decoder(AnyReply)
+
+
+def request_of(line: bytes) -> AnyRequest:
+    """The request in a line. Raises InputError saying what is wrong with it."""
+    if len(line) > MOST_BYTES:
+        raise InputError(f"the request has more than {MOST_BYTES} bytes")
+    try:
+        return _REQUEST.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"not a request: {error}") from error
+
+
+def reply_of(line: bytes) -> AnyReply:
+    """The reply in a line. Raises InputError."""
+    try:
+        return _REPLY.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"not a reply: {error}") from error
+
+
+def encoded(message: AnyRequest | AnyReply) -> bytes:
+    """The line."""
+    return msgspec.json.encode(message) + b"\n"

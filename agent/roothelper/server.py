@@ -1,0 +1,74 @@
+"""The helper's socket: one connection, one request, one reply. Only root and the one configured user are heard.
+
+Requests are served one after the other: no two harmful acts overlap. A caller that is silent or slow is dropped.
+"""
+
+import logging
+import socket
+import struct
+import time
+from collections.abc import Callable
+
+from agent.roothelper.requests import MOST_BYTES, AnyReply, AnyRequest, Denied, encoded, request_of
+from vocab.errors import InputError
+
+log = logging.getLogger(__name__)
+
+CALLER_S = 2.0  # for the whole request line: it is one write of a local process
+_CREDENTIALS = struct.Struct("3i")  # pid, uid, gid: struct ucred of Linux
+
+
+def serve(door: socket.socket, uid: int, perform: Callable[[AnyRequest], AnyReply], idle_s: float | None) -> None:
+    """Serve until nobody has come for ``idle_s`` (None: for ever). The caller owns the listening socket."""
+    door.settimeout(idle_s)
+    while True:
+        try:
+            connection, _ = door.accept()
+        except TimeoutError:
+            return
+        with connection:
+            try:
+                answer(connection, uid, perform)
+            except OSError as error:  # the caller went away or was too slow: its own loss
+                log.warning("a caller was dropped", extra={"error": str(error)})
+
+
+def answer(connection: socket.socket, uid: int, perform: Callable[[AnyRequest], AnyReply]) -> None:
+    """Serve one connection. Raises OSError if its caller goes away."""
+    pid, caller, _ = peer(connection)
+    if caller not in {0, uid}:
+        log.warning("a stranger was turned away", extra={"pid": pid, "uid": caller})
+        connection.settimeout(CALLER_S)
+        connection.sendall(encoded(Denied(why=f"user {caller} has no business here")))
+        return
+    line = _line(connection)
+    if not line:  # somebody looked whether we listen
+        return
+    try:
+        reply = perform(request_of(line))
+    except InputError as error:
+        reply = Denied(why=str(error))
+    connection.settimeout(CALLER_S)
+    connection.sendall(encoded(reply))
+
+
+def peer(connection: socket.socket) -> tuple[int, int, int]:
+    """The pid, uid and gid of the process at the other end, as the kernel knows them."""
+    raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    pid, uid, gid = _CREDENTIALS.unpack(raw)
+    return pid, uid, gid
+
+
+def _line(connection: socket.socket) -> bytes:
+    """Up to the line's end, the caller's end, or one byte more than a request may have. Raises OSError."""
+    deadline = time.monotonic() + CALLER_S
+    line = b""
+    while b"\n" not in line and len(line) <= MOST_BYTES:
+        connection.settimeout(max(0.001, deadline - time.monotonic()))
+        piece = connection.recv(8192)
+        if not piece:
+            break
+        line += piece
+        if time.monotonic() >= deadline:
+            raise TimeoutError("the request did not come in time")
+    return line.partition(b"\n")[0]

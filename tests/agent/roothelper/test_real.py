@@ -1,0 +1,170 @@
+"""A real node's means, with small programs in the place of systemctl, nvidia-smi and busctl, and a made-up /proc."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from agent.roothelper import devices, logind
+from agent.roothelper.programs import Programs, run
+from agent.roothelper.real import RealMachine
+from agent.roothelper.requests import Denied, Done, Failed
+from vocab.errors import InputError
+
+ONE, TWO = "GPU-11111111-aaaa", "GPU-22222222-bbbb"
+
+
+class Host:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.proc = folder / "proc"
+        self.asked = folder / "asked"
+        for minor, uuid in enumerate((ONE, TWO)):
+            card = self.proc / f"driver/nvidia/gpus/0000:{minor:02x}:00.0"
+            card.mkdir(parents=True)
+            (card / "information").write_text(
+                f"Model: \t\t NVIDIA H100\nGPU UUID: \t {uuid}\nDevice Minor: \t {minor}\n"
+            )
+        self.programs = Programs(
+            nvidia_smi=folder / "nvidia-smi",
+            bug_report=folder / "nvidia-bug-report.sh",
+            systemctl=folder / "systemctl",
+            busctl=folder / "busctl",
+        )
+
+    def program(self, name: str, body: str) -> None:
+        path = self.folder / name
+        path.write_text(f'#!/bin/sh\necho "{name} $*" >> "{self.asked}"\n{body}\n')
+        path.chmod(0o755)
+
+    def process(self, pid: int, name: str, opens: str, cgroup: str = "0::/user.slice\n") -> None:
+        folder = self.proc / str(pid)
+        (folder / "fd").mkdir(parents=True)
+        (folder / "fd" / "7").symlink_to(opens)
+        (folder / "comm").write_text(name + "\n")
+        (folder / "cgroup").write_text(cgroup)
+
+    @property
+    def machine(self) -> RealMachine:
+        return RealMachine(self.folder / "evidence", self.programs, self.proc)
+
+
+@pytest.fixture
+def host(tmp_path):
+    return Host(tmp_path)
+
+
+def test_a_node_has_the_means_for_which_there_is_a_program(host):
+    assert host.machine.verbs == ()
+    host.program("systemctl", "")
+    host.program("nvidia-smi", "")
+    assert host.machine.verbs == ("reset", "reboot", "services")
+
+
+def test_who_has_a_gpu_open_is_found_with_its_unit(host):
+    host.process(10, "nv-hostengine", "/dev/nvidia0", "0::/system.slice/nvidia-dcgm.service\n")
+    host.process(11, "python3", "/dev/nvidia1")
+    host.process(12, "cat", "/dev/nvidiactl")
+    host.process(13, "sh", "/dev/null")
+    [found] = host.machine.holders((ONE,))
+    assert (found.pid, found.name, found.unit, found.gpus) == (10, "nv-hostengine", "nvidia-dcgm.service", (ONE,))
+    assert [each.pid for each in host.machine.holders((ONE, TWO))] == [10, 11]
+    assert [each.unit for each in host.machine.holders((TWO,))] == [None]
+
+
+def test_a_gpu_that_the_driver_does_not_have_is_refused(host):
+    with pytest.raises(InputError, match="is not a GPU"):
+        host.machine.holders(("GPU-99999999-cccc",))
+
+
+def test_a_node_without_a_driver_has_no_gpus(tmp_path):
+    assert devices.nodes(tmp_path) == {}
+
+
+def test_this_very_process_is_found_by_what_it_has_open(tmp_path):
+    with (tmp_path / "nvidia0").open("w") as file:
+        [found] = devices.holders(Path("/proc"), {ONE: file.name})
+    assert found.pid == os.getpid()
+
+
+def test_a_reset_is_asked_for_by_uuid(host):
+    host.program("nvidia-smi", "exit 0")
+    assert host.machine.reset((ONE, TWO)) == Done()
+    assert host.asked.read_text() == f"nvidia-smi --gpu-reset -i {ONE},{TWO}\n"
+
+
+def test_a_reset_that_fails_and_one_that_cannot_be_are_told_apart(host):
+    host.program("nvidia-smi", "echo 'GPU 00000000:1B:00.0: In use by another client'; exit 3")
+    assert host.machine.reset((ONE,)) == Failed(
+        why="nvidia-smi --gpu-reset: GPU 00000000:1B:00.0: In use by another client"
+    )
+    host.program("nvidia-smi", "echo 'Resetting GPU is not supported.'; exit 3")
+    reply = host.machine.reset((ONE,))
+    assert isinstance(reply, Denied)
+    assert reply.impossible
+
+
+def test_services_are_stopped_and_started_by_name_and_never_asked_for_a_password(host):
+    host.program("systemctl", '[ "$1" = start ] && { echo "Unit not found."; exit 5; }; exit 0')
+    assert host.machine.stop("nvidia-dcgm.service") == Done()
+    assert host.machine.is_active("nvidia-dcgm.service")
+    reply = host.machine.start("nvidia-dcgm.service")
+    assert isinstance(reply, Failed)
+    assert "Unit not found." in reply.why
+    assert "systemctl stop --no-ask-password -- nvidia-dcgm.service" in host.asked.read_text()
+
+
+def test_a_bug_report_that_does_not_end_is_killed_with_all_that_it_started(host):
+    host.program("nvidia-bug-report.sh", f'sleep 600 & echo $! > "{host.folder}/child"; wait')
+    reply = host.machine.collect("a-1", 0.5)
+    assert isinstance(reply, Failed)
+    child = int((host.folder / "child").read_text())
+    assert not Path(f"/proc/{child}").exists() or " Z " in Path(f"/proc/{child}/stat").read_text()
+
+
+def test_a_bug_report_is_named_after_its_order(host):
+    host.program("nvidia-bug-report.sh", "exit 0")
+    assert host.machine.collect("a-1", 5.0) == Done(path=f"{host.folder}/evidence/nvidia-bug-report-a-1.log.gz")
+
+
+def test_a_node_without_the_tool_says_that_it_never_will(host):
+    reply = host.machine.collect("a-1", 5.0)
+    assert isinstance(reply, Denied)
+    assert reply.impossible
+
+
+def test_programs_get_a_minimal_environment(host):
+    host.program("env", "env")
+    names = {line.partition("=")[0] for line in run(host.folder / "env", (), 5.0).output.splitlines()}
+    assert names <= {"PATH", "LC_ALL", "HOME", "PWD", "SHLVL", "_", "OLDPWD"}
+
+
+def test_people_are_told_from_greeters_and_managers(host):
+    host.program(
+        "busctl",
+        'case "$*" in\n'
+        '*ListSessions*) echo \'{"type":"a(susso)","data":[[["1",1000,"anna","seat0","/s/1"],'
+        '["2",0,"root","","/s/2"]]]}\' ;;\n'
+        '*"/s/1"*) echo \'{"type":"s","data":"user"}\' ;;\n'
+        '*"/s/2"*) echo \'{"type":"s","data":"manager"}\' ;;\n'
+        "esac",
+    )
+    assert host.machine.users() == ("anna is logged in (session 1)",)
+
+
+def test_where_logind_cannot_be_asked_nobody_is_not_the_answer(host):
+    assert host.machine.users() is None
+    host.program("busctl", "echo 'Failed to connect to bus' >&2; exit 1")
+    assert host.machine.users() is None
+    assert host.machine.inhibitors() is None
+    host.program("busctl", "echo '{}'")
+    assert host.machine.inhibitors() is None
+
+
+def test_what_delays_a_shutdown_does_not_forbid_it():
+    rows = [
+        ["sleep:shutdown", "backup", "a backup runs", "block", 0, 10],
+        ["shutdown", "NetworkManager", "needs to turn off networks", "delay", 0, 11],
+        ["handle-power-key", "desktop", "asks first", "block", 1000, 12],
+    ]
+    assert logind.blocking(rows) == ("backup forbids a shutdown: a backup runs",)

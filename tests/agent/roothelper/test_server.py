@@ -1,0 +1,112 @@
+"""The helper's socket, with real sockets: who is heard, and what a bad caller can do to it (nothing)."""
+
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agent.roothelper.requests import Able, AnyReply, AnyRequest, Ask, Denied, Reboot, encoded, reply_of
+from agent.roothelper.server import answer, peer, serve
+
+NOBODY = 65534
+ABLE = Able(verbs=("reset",), services=())
+
+
+class Desk:
+    """Performs nothing and remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[AnyRequest] = []
+
+    def perform(self, request: AnyRequest) -> AnyReply:
+        self.asked.append(request)
+        return ABLE
+
+
+@pytest.fixture
+def desk() -> Desk:
+    return Desk()
+
+
+@pytest.fixture
+def place(tmp_path: Path, desk: Desk) -> Iterator[Path]:
+    path = tmp_path / "helper.sock"
+    with socket.socket(socket.AF_UNIX) as door:
+        door.bind(str(path))
+        door.listen()
+        thread = threading.Thread(target=serve, args=(door, os.getuid(), desk.perform, 5.0))
+        thread.start()
+        yield path
+        door.shutdown(socket.SHUT_RDWR)
+        thread.join()
+
+
+def call(place: Path, line: bytes) -> bytes:
+    with socket.socket(socket.AF_UNIX) as caller:
+        caller.settimeout(10.0)
+        caller.connect(str(place))
+        caller.sendall(line)
+        caller.shutdown(socket.SHUT_WR)
+        found = b""
+        while piece := caller.recv(4096):
+            found += piece
+        return found
+
+
+def test_a_request_is_answered(place, desk):
+    assert reply_of(call(place, encoded(Ask()))) == ABLE
+    assert desk.asked == [Ask()]
+
+
+def test_nonsense_is_refused_and_the_next_caller_is_served(place, desk):
+    for line in (b"{}\n", b"\xff\xfe\n", b"GET / HTTP/1.1\r\n\r\n", b"[" * 5000 + b"\n", b"x" * 70_000):
+        assert isinstance(reply_of(call(place, line)), Denied)
+    assert desk.asked == []
+    assert reply_of(call(place, encoded(Ask()))) == ABLE
+
+
+def test_only_the_first_line_counts(place, desk):
+    call(place, encoded(Ask()) + encoded(Reboot()))
+    assert desk.asked == [Ask()]
+
+
+def test_a_caller_that_leaves_at_once_disturbs_nobody(place, desk):
+    assert call(place, b"") == b""
+    assert reply_of(call(place, encoded(Ask()))) == ABLE
+
+
+def pair_of(uid: int) -> tuple[socket.socket, socket.socket]:
+    """Two joined sockets of a process of this user, as far as the kernel tells; only root can be another."""
+    if os.getuid() != 0:
+        return socket.socketpair(socket.AF_UNIX)
+    os.seteuid(uid)
+    try:
+        return socket.socketpair(socket.AF_UNIX)
+    finally:
+        os.seteuid(0)
+
+
+def test_a_stranger_is_turned_away_by_what_the_kernel_says_of_it(desk):
+    stranger = os.getuid() or NOBODY
+    ours, theirs = pair_of(stranger)
+    with ours, theirs:
+        theirs.sendall(encoded(Reboot()))
+        answer(ours, stranger + 1, desk.perform)
+        assert isinstance(reply_of(theirs.recv(4096)), Denied)
+    assert desk.asked == []
+
+
+def test_the_kernel_tells_who_calls():
+    ours, theirs = socket.socketpair(socket.AF_UNIX)
+    with ours, theirs:
+        assert peer(ours) == (os.getpid(), os.getuid(), os.getgid())
+
+
+def test_without_callers_it_ends(tmp_path, desk):
+    with socket.socket(socket.AF_UNIX) as door:
+        door.bind(str(tmp_path / "s"))
+        door.listen()
+        serve(door, os.getuid(), desk.perform, 0.01)
