@@ -109,6 +109,7 @@ class Latest:
             address=self._address,
             gpus=gpus,
             reset_group=reset_group(board, [gpu.uuid for gpu in gpus]),
+            passed_on=tuple(device.pci for device in (seen.pci_devices or () if seen else ()) if device.is_passed_on),
             period_s=(seen.period_s if seen else None) or 1.0,
             unknown_because=unknown,
         )

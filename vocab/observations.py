@@ -40,6 +40,15 @@ class PciDevice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     driver: str | None = None
 
 
+    @property
+    def is_passed_on(self) -> bool:
+        """Whether a driver holds it for a virtual machine."""
+        return self.driver in PASSED_ON
+
+
+PASSED_ON = frozenset({"vfio-pci", "pci-stub", "xen-pciback"})
+
+
 class NodeSeen(Observation, frozen=True, kw_only=True, omit_defaults=True, tag="node"):
     """The node's inventory; a new ``boot_id`` is a reboot, a GPU left out is missing."""
 

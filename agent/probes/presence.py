@@ -18,7 +18,6 @@ from vocab.pci import pci_address
 MISSING, COUNT, REPLACED, REMOVED = "gpu_missing", "gpu_count_mismatch", "gpu_replaced", "gpu_removed"
 DISPLAY_CLASSES = ("0300", "0302")  # VGA and 3D controllers; bridges and audio carry the vendor's id too
 OURS = frozenset({None, "", "nvidia", "nouveau"})  # None: nobody has bound it, which is a fault as well
-PASSED_ON = frozenset({"vfio-pci", "pci-stub", "xen-pciback"})  # drivers that hold a device for a virtual machine
 NO_SERIALS = frozenset(
     {"", "0", "N/A", "[N/A]", "<<<NULL>>>", "<<<NOT_FOUND>>>", "<<<NOT_SUPPORTED>>>", "<<<NOT_PERM>>>"}
 )
@@ -76,7 +75,7 @@ class PresenceProbe(msgspec.Struct):
         here = {gpu.uuid: gpu.pci for gpu in seen.gpus}
         taken = {pci: uuid for uuid, pci in here.items()}
         bus = [device for device in seen.pci_devices or () if _is_display(device)]
-        away = {_address(device) for device in bus if device.driver in PASSED_ON}
+        away = {_address(device) for device in bus if device.is_passed_on}
         gone = list(self._gone(seen, here, taken, away))
         self.known |= here
         self.serials |= {gpu.uuid: gpu.serial for gpu in seen.gpus if gpu.serial and gpu.serial not in NO_SERIALS}

@@ -2,7 +2,8 @@
 
 A reset takes the GPUs of the same reset group: one alone (PCIe boards, HGX H100 and later), a pair on one bridge
 (NVL), all behind the switches of an HGX A100. A reboot or a power cycle takes the node. With a GPU goes all that is on
-it: the replicas of its MIG instances and of its MPS clients alike. A GPU that a virtual machine holds is not ours.
+it: the replicas of its MIG instances and of its MPS clients alike. A GPU that a virtual machine holds is not
+ours, but a boot ends its machine, too.
 """
 
 from controller.core.fleet import Fleet
@@ -50,6 +51,12 @@ def is_foreign(fleet: Fleet, gpu: str) -> bool:
     """Whether a GPU that can be read holds memory that nobody owns up to: somebody's work may be in it."""
     found = any(condition.code == FOREIGN for condition in fleet.conditions_on(Subject(gpu=gpu)))
     return found and fleet.health(gpu) is not Health.LOST
+
+
+def guests(fleet: Fleet, rung: ActionKind, node: str) -> tuple[str, ...]:
+    """The addresses of GPUs that virtual machines hold and that a repair takes: a boot of the node ends them."""
+    facts = fleet.node(node).facts
+    return facts.passed_on if rung in WIDE and facts is not None else ()
 
 
 def covering(fleet: Fleet, rung: ActionKind, node: str, gpus: list[str]) -> ActionLine | None:

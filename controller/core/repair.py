@@ -10,7 +10,7 @@ import msgspec
 
 from controller.core import budget
 from controller.core.actions import draw, move, placed_anew
-from controller.core.disruption import covering, disrupted, in_use, is_foreign, taken
+from controller.core.disruption import covering, disrupted, guests, in_use, is_foreign, taken
 from controller.core.fleet import Fleet
 from controller.core.history import first_rung, harsher
 from controller.core.incidents import conditions_of, is_over
@@ -175,6 +175,9 @@ def _decide(
         replicas = sum(subject.replica is not None for subject in disrupted(fleet, used))
         also = f"{_many(len(used), 'other GPU')} in use and {_many(replicas, 'replica')}"
         return Decision(ActionState.WAITING, f"a person must approve it, or they must be empty: it also takes {also}")
+    passed_on = guests(fleet, rung, node)
+    if passed_on:
+        return Decision(ActionState.WAITING, f"a person must approve it: virtual machines hold {', '.join(passed_on)}")
     if any(is_foreign(fleet, uuid) for uuid in gpus):
         return Decision(ActionState.WAITING, "memory is used there that no process of ours owns: a person must look")
     broken = budget.repairs(fleet)

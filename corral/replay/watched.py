@@ -155,6 +155,7 @@ class Watched:
             driver=seen.driver,
             gpus=seen.gpus,
             reset_group=reset_group(board, [gpu.uuid for gpu in seen.gpus]),
+            passed_on=tuple(device.pci for device in (seen.pci_devices or ()) if device.is_passed_on),
             period_s=seen.period_s or 0.0,
         )
 

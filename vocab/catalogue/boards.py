@@ -11,9 +11,9 @@ ALONE, PAIRS, TOGETHER = "alone", "pairs", "together"
 
 # First match wins; ``all`` of the words must stand in the board's name as NVML gives it.
 _BOARDS: tuple[tuple[tuple[str, ...], str], ...] = (
-    (("NVL",), PAIRS),  # H100 NVL, H200 NVL
-    (("GB200",), ALONE),
+    (("GB200",), ALONE),  # of an NVL72, which is a rack and no bridge
     (("GB300",), ALONE),
+    (("NVL",), PAIRS),  # H100 NVL, H200 NVL
     (("A100", "SXM"), TOGETHER),
     (("A800", "SXM"), TOGETHER),
     (("V100", "SXM"), TOGETHER),
@@ -29,7 +29,7 @@ def resets(board: str) -> str:
 def reset_group(board: str, uuids: Sequence[str]) -> tuple[tuple[str, ...], ...]:
     """The node's GPUs (in order of index) in groups that only reset together; every GPU is in exactly one group."""
     how = resets(board)
-    if how == TOGETHER:
+    if how == TOGETHER or (how == PAIRS and len(uuids) % 2):  # one is missing: nobody knows whose neighbour it was
         return (tuple(uuids),) if uuids else ()
     step = 2 if how == PAIRS else 1
     return tuple(tuple(uuids[start : start + step]) for start in range(0, len(uuids), step))

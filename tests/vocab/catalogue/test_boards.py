@@ -17,6 +17,8 @@ EIGHT = [f"GPU-{number}" for number in range(8)]
         ("NVIDIA A100 80GB PCIe", "alone"),
         ("NVIDIA H100 NVL", "pairs"),
         ("NVIDIA L4", "alone"),
+        ("NVIDIA GB200", "alone"),
+        ("NVIDIA GB200 NVL72", "alone"),
         ("something new", "alone"),
     ],
 )
@@ -35,3 +37,7 @@ def test_group_sizes():
     assert {len(group) for group in reset_group("NVIDIA H100 80GB HBM3", EIGHT)} == {1}
     assert {len(group) for group in reset_group("NVIDIA H100 NVL", EIGHT)} == {2}
     assert len(reset_group("NVIDIA A100-SXM4-40GB", EIGHT)) == 1
+
+
+def test_pairs_of_which_one_gpu_is_missing_are_not_guessed():
+    assert reset_group("NVIDIA H100 NVL", EIGHT[:3]) == (tuple(EIGHT[:3]),)
