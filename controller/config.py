@@ -6,11 +6,13 @@ from typing import Annotated
 import msgspec
 
 from vocab.errors import ConfigError
+from vocab.states import Level
 from wire.config import is_loopback, load, split_address
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=100_000)]
 GpuCount = Annotated[int, msgspec.Meta(ge=1, le=8)]  # a replica lives on one node, and nodes have at most 8
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=86_400)]
+Node = Annotated[str, msgspec.Meta(min_length=1, max_length=253)]
 Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$")]
 
 ENGINES = ("torch",)
@@ -48,12 +50,24 @@ class DeploymentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         return min(1, self.replicas) if self.min_ready is None else self.min_ready
 
 
+class PoolConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Nodes for which one level, one budget and one set of rules count; as ``fleet`` of a recording has it."""
+
+    nodes: Annotated[tuple[Node, ...], msgspec.Meta(min_length=1)]
+    level: Level | None = None  # the most that automation may do there
+
+
 class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The whole configuration of ``python -m controller``."""
 
     listen: str = "127.0.0.1:7400"
     state_dir: str
     deployments: tuple[DeploymentConfig, ...] = ()
+    policy_file: str | None = None  # differences from the built-in policy
+    pools: dict[Name, PoolConfig] = {}  # by name; a node is in one pool at most
+    domains: dict[
+        Name, Annotated[tuple[Node, ...], msgspec.Meta(min_length=1)]
+    ] = {}  # what fails together: racks, switches
     gateways: tuple[str, ...] = ()  # host:port of each gateway, for Prometheus' service discovery
     token_file: str | None = None
     tls_cert: str | None = None
@@ -66,8 +80,11 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise ValueError(f"deployments: the name {twice[0]!r} is used twice: names must differ")
-        if not self.state_dir.startswith("/"):
-            raise ValueError(f"state_dir = {self.state_dir!r} is not an absolute path")
+        for key in ("state_dir", "policy_file"):
+            path = getattr(self, key)
+            if path is not None and not path.startswith("/"):
+                raise ValueError(f"{key} = {path!r} is not an absolute path")
+        _check_division(self.pools, self.domains)
         if (self.tls_cert is None) != (self.tls_key is None):
             raise ValueError("tls_cert and tls_key belong together: set both or neither")
 
@@ -85,6 +102,24 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def token_path(self) -> Path | None:
         """Where the token lies, if one is asked for."""
         return Path(self.token_file) if self.token_file else None
+
+
+def _check_division(pools: dict[str, PoolConfig], domains: dict[str, tuple[str, ...]]) -> None:
+    """A node is in one pool; nobody is named twice in one list."""
+    for key, nodes in [(f"domains.{name}", nodes) for name, nodes in domains.items()]:
+        _check_once(key, nodes)
+    pool_of: dict[str, str] = {}
+    for name, pool in pools.items():
+        _check_once(f"pools.{name}.nodes", pool.nodes)
+        for node in pool.nodes:
+            if pool_of.setdefault(node, name) != name:
+                raise ValueError(f"pools.{name}.nodes: {node!r} is in pool {pool_of[node]!r} already: one pool a node")
+
+
+def _check_once(key: str, nodes: tuple[str, ...]) -> None:
+    twice = sorted({node for node in nodes if nodes.count(node) > 1})
+    if twice:
+        raise ValueError(f"{key}: {twice[0]!r} is named twice")
 
 
 def read(path: Path) -> Config:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from msgspec.structs import replace
 
-from controller import ingest
+from controller import ingest, rulebook
 from controller.config import Config, DeploymentConfig
 from controller.core.core import Core
 from controller.core.settings import Settings
@@ -34,15 +34,17 @@ def real_core(settings: Settings) -> Core:
 
 
 class Mind:
-    """One life of the Core. Not for two tasks: the conductor alone changes it."""
+    """One life of the Core. Not for two tasks: the conductor alone changes it. Raises ConfigError."""
 
     def __init__(self, config: Config, store: Store, dispatch: Dispatch, make_core: MakeCore = real_core) -> None:
         self._make_core = make_core
+        self.settings = rulebook.settings(config)
+        self.shape = rulebook.shaped(config)
         self._deployments = config.deployments
         self._store = store
         self._dispatch = dispatch
         self._restored = False  # a restored database was found in this life of the process
-        self.core = make_core(Settings())
+        self.core = make_core(self.settings)
         self.epoch = 1
         self.facts: dict[str, NodeFacts] = {}
         self.addresses: dict[str, Addresses] = {}
@@ -67,13 +69,14 @@ class Mind:
             self.addresses = {each.node: each for each in await read.node_addresses(connection)}
             self.repeats = Repeats(await read.node_positions(connection), await read.highest_positions(connection))
             self._dispatch.load(await read.desired_of_nodes(connection))
-            self.core = self._make_core(Settings(epoch=self.epoch))
+            self.core = self._make_core(replace(self.settings, epoch=self.epoch))
             started: set[str] = set()
             async for change in read.all_changes(connection):
                 self.core.fold(change.line)
                 if isinstance(change.line, ActionLine) and change.line.deployment is not None:
                     started.add(change.line.deployment)
         self._clear()
+        self._take([self.shape], now)
         self._take([Recalled(facts=facts) for facts in self.facts.values()], now)
         self._take([Declared(deployment=each) for each in self._declared(started)], now)
         return seq

@@ -6,6 +6,7 @@ from typing import Any
 from aiohttp import web
 
 from controller.api.forms import EventQuery, Fleet, LimitQuery, StateQuery, Story, WatchQuery
+from controller.api.policy import PolicyInForce, in_force
 from controller.api.route import Call, Route, Run, not_found
 from controller.conductor import Conductor
 from controller.core.views import DeploymentView, GpuView, NodeView, ReplicaView
@@ -15,6 +16,7 @@ from controller.store.read import EventFilter
 from controller.store.records import Audit
 from controller.store.store import Store
 from controller.watch import Watch
+from vocab.catalogue import codes
 from vocab.events import Event
 from vocab.lines import ActionLine, AnyLine, HoldLine, IncidentLine
 from vocab.states import ActionState
@@ -67,6 +69,7 @@ class Reads:
             ),
             _get("replicas", "Replicas that run or should", self.replicas, list[ReplicaView]),
             _get("deployments", "Deployments, ready and wanted", self.deployments, list[DeploymentView]),
+            _get("policy", "The policy in force: levels, limits, rules and what differs", self.policy, PolicyInForce),
             _get("audit", "What people ordered, the latest last", self.audit, list[Audit], query=LimitQuery),
             _get(
                 "watch", "Server-sent events: every new line; id is its seq", self.watch, query=WatchQuery, stream=True
@@ -154,6 +157,11 @@ class Reads:
     async def deployments(self, _: Call) -> Sequence[DeploymentView]:
         """Deployments."""
         return (await self._conductor.view()).deployments
+
+    async def policy(self, _: Call) -> PolicyInForce:
+        """The policy in force."""
+        mind = self._conductor.mind
+        return in_force(mind.settings, mind.shape, await self._conductor.view(), codes.ROWS)
 
     async def audit(self, call: Call) -> list[Audit]:
         """What people ordered."""

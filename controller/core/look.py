@@ -30,6 +30,7 @@ def view(fleet: Fleet, now: float) -> View:
         conditions=tuple(ledger.conditions[key] for key in ledger.open_conditions.values()),
         holds=tuple(ledger.holds.values()),
         actions=tuple(ledger.live()),
+        demoted=tuple(ledger.demoted.values()),
         counts=counts(fleet, now),
     )
 

@@ -4,7 +4,7 @@ One batch of a node becomes, in this order: ``NodeReported`` (if the batch has f
 ``Arrived`` for each item in the order of its position, ``Sampled`` (if it has GPU readings) and ``Replicas``
 (if it has a list). All of them may come twice: an item that is known already yields no line.
 
-At a start the order is: ``Core.fold`` of every stored line, then ``Recalled`` for each stored node,
+At a start the order is: ``Core.fold`` of every stored line, then ``Shaped``, then ``Recalled`` for each stored node,
 ``Declared`` for each deployment, then whatever arrives.
 """
 

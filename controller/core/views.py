@@ -2,7 +2,7 @@
 
 import msgspec
 
-from vocab.lines import ActionLine, ConditionLine, HoldLine, IncidentLine
+from vocab.lines import ActionLine, ConditionLine, HoldLine, IncidentLine, NoteLine
 from vocab.readings import Readings
 
 
@@ -95,4 +95,5 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     conditions: tuple[ConditionLine, ...]  # open ones
     holds: tuple[HoldLine, ...]  # standing ones
     actions: tuple[ActionLine, ...]
+    demoted: tuple[NoteLine, ...] = ()  # rules that have fallen back to shadow
     counts: dict[str, int]  # in GPUs: total, in_service, free, unhealthy, stranded, overcommitted

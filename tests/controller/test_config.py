@@ -55,6 +55,25 @@ def test_floor_is_one_ready_replica_unless_there_are_none(tmp_path: Path) -> Non
         ("[[deployments]]", "keep_days = 0\n[[deployments]]", "$.keep_days"),
         ("[[deployments]]", 'gateways = ["here"]\n[[deployments]]', "gateways: 'here' is not host:port"),
         ("[[deployments]]", "[[deployments", "not valid TOML"),
+        (
+            "[[deployments]]",
+            'policy_file = "p.toml"\n[[deployments]]',
+            "policy_file = 'p.toml' is not an absolute path",
+        ),
+        ("[[deployments]]", "[pools.a]\nnodes = []\n[[deployments]]", "$.pools[...].nodes"),
+        (
+            "[[deployments]]",
+            '[pools.a]\nnodes = ["n1"]\nlevel = "all"\n[[deployments]]',
+            "'all' - at `$.pools[...].level",
+        ),
+        ("[[deployments]]", '[pools.a]\nnode = ["n1"]\n[[deployments]]', "unknown field `node`"),
+        ("[[deployments]]", '[pools.a]\nnodes = ["n1", "n1"]\n[[deployments]]', "pools.a.nodes: 'n1' is named twice"),
+        (
+            "[[deployments]]",
+            '[pools.a]\nnodes = ["n1"]\n[pools.b]\nnodes = ["n1"]\n[[deployments]]',
+            "pools.b.nodes: 'n1' is in pool 'a' already",
+        ),
+        ("[[deployments]]", '[domains]\nrack = ["n1", "n1"]\n[[deployments]]', "domains.rack: 'n1' is named twice"),
     ],
 )
 def test_wrong_value_is_named_with_its_rule(tmp_path: Path, old: str, new: str, said: str) -> None:

@@ -1,0 +1,41 @@
+"""The policy that a controller works by: the differences of its file, and the division of the fleet."""
+
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from controller.config import Config, PoolConfig
+from controller.core import policyfile
+from controller.core.settings import Pool, Settings, lowest
+from controller.core.stimuli import Shaped
+from vocab.errors import ConfigError
+
+
+def settings(config: Config) -> Settings:
+    """The built-in policy with the file's differences; of a pool's two levels the lower counts. Raises ConfigError."""
+    found = _file(config.policy_file) if config.policy_file is not None else Settings()
+    for name in found.pools:
+        if name not in config.pools:
+            raise ConfigError(
+                f"{config.policy_file}: pools.{name}: the configuration has no [pools.{name}] with its nodes"
+            )
+    pools = {name: _pool(found.pools.get(name, Pool()), pool) for name, pool in config.pools.items()}
+    return replace(found, pools={name: pool for name, pool in pools.items() if pool != Pool()})
+
+
+def _file(path: str) -> Settings:
+    try:
+        raw = Path(path).read_bytes()
+    except OSError as error:
+        raise ConfigError(f"policy_file: cannot read {path}: {error.strerror}") from error
+    return policyfile.read(raw, path)
+
+
+def _pool(ruled: Pool, configured: PoolConfig) -> Pool:
+    levels = [level for level in (ruled.level, configured.level) if level is not None]
+    return replace(ruled, level=lowest(*levels) if levels else None)
+
+
+def shaped(config: Config) -> Shaped:
+    """The pools and failure domains, as the core is told of them."""
+    return Shaped(pools={name: pool.nodes for name, pool in config.pools.items()}, domains=config.domains)

@@ -1,0 +1,91 @@
+"""The policy of a live controller: its file's differences, and the pools and domains of its configuration."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controller import rulebook
+from controller.config import Config, PoolConfig
+from controller.core.settings import Settings
+from controller.mind import real_core
+from tests.controller.house import batch, house
+from tests.controller.node import Node
+from vocab.errors import ConfigError
+from vocab.events import Recovery, Severity
+from vocab.states import Level
+
+FILE = """
+version = "2026-11"
+[limits]
+cordons = 3
+[rules."xid:48"]
+recovery = "reboot_node"
+[pools.test]
+level = "fence"
+rules."xid:95".shadow = true
+"""
+
+
+def config(folder: Path, **more: Any) -> Config:
+    return Config(state_dir=str(folder), **more)
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> str:
+    path = tmp_path / "policy.toml"
+    path.write_text(FILE)
+    return str(path)
+
+
+def test_without_a_file_the_policy_is_the_built_in_one(tmp_path: Path) -> None:
+    assert rulebook.settings(config(tmp_path)) == Settings()
+
+
+@pytest.mark.parametrize(
+    ("configured", "in_force"), [(None, Level.FENCE), (Level.REPAIR, Level.FENCE), (Level.OBSERVE, Level.OBSERVE)]
+)
+def test_the_lower_level_of_a_pool_counts(tmp_path: Path, policy: str, configured: Level, in_force: Level) -> None:
+    pools = {"test": PoolConfig(nodes=("n1",), level=configured), "main": PoolConfig(nodes=("n2",))}
+    found = rulebook.settings(config(tmp_path, policy_file=policy, pools=pools))
+    assert (found.policy, found.limits.cordons) == ("2026-11", 3)
+    assert {name: pool.level for name, pool in found.pools.items()} == {"test": in_force}
+    assert found.rule("xid:95", "test", "").shadow
+
+
+def test_a_pool_of_the_file_that_has_no_nodes_is_named(tmp_path: Path, policy: str) -> None:
+    with pytest.raises(ConfigError, match=r"policy.toml: pools.test: the configuration has no \[pools.test\]"):
+        rulebook.settings(config(tmp_path, policy_file=policy))
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"policy_file: cannot read /none/policy.toml"):
+        rulebook.settings(config(tmp_path, policy_file="/none/policy.toml"))
+
+
+async def test_the_interface_shows_what_is_in_force(tmp_path: Path, policy: str) -> None:
+    pools = {"test": PoolConfig(nodes=("n1",))}
+    more = {"policy_file": policy, "pools": pools, "domains": {"rack-4": ("n1", "n9")}}
+    async with house(tmp_path / "state", make_core=real_core, **more) as home:
+        await home.post("agent/batch", batch(facts=Node(home).facts))
+        found = await home.get("policy")
+        (told,) = await home.get("nodes")
+    assert (found["version"], found["level"], found["paused"], found["demoted"]) == ("2026-11", "repair", False, [])
+    assert found["nodes"] == {"n1": "fence"} == {told["node"]: told["level"]}, "the node itself asks for repair"
+    assert found["domains"] == {"rack-4": ["n1", "n9"]}
+    assert found["pools"]["test"]["level"] == "fence"
+    assert found["pools"]["test"]["differences"]["xid:95"]["shadow"] is True
+    rules = {rule["code"]: rule for rule in found["rules"]}
+    assert {code for code, rule in rules.items() if rule["differs"]} == set(found["differences"]) == {"xid:48"}
+    assert (rules["xid:48"]["recovery"], rules["xid:48"]["holds"]) == (Recovery.REBOOT_NODE, True)
+    assert (rules["xid:13"]["severity"], rules["xid:13"]["holds"]) == (Severity.WARNING, False)
+
+
+async def test_pools_and_domains_reach_the_core_after_a_restart_too(tmp_path: Path) -> None:
+    division = {"pools": {"test": PoolConfig(nodes=("n1",), level=Level.CORDON)}, "domains": {"rack-4": ("n1",)}}
+    for _ in range(2):
+        async with house(tmp_path, make_core=real_core, **division) as home:
+            await home.post("agent/batch", batch(facts=Node(home).facts))
+            assert [node["level"] for node in await home.get("nodes")] == ["cordon"]
+            fleet = home.inside.mind.core._fleet
+            assert (fleet.pools, fleet.domains) == ({"test": ("n1",)}, {"rack-4": ("n1",)})
