@@ -20,6 +20,7 @@ from agent.hardware import hardware
 from agent.latest import Latest
 from agent.loop import Loop
 from agent.memory import pack, unpack
+from agent.observed.source import ObservedSource
 from agent.page import Page
 from agent.replicas.supervisor import Supervisor
 from agent.ring import Ring
@@ -73,6 +74,7 @@ class Agent:
             node=node, level=config.level, pause_file=config.pause_file, clock=clock, fences=fences, answered=answered,
             replicas=self.supervisor, latest=self.latest, export=self.export, desired=desired,
         )  # fmt: skip
+        self.observed = ObservedSource(node, self.latest.listed, self.supervisor.leaders, clock)
         page = Page()
         self.ring = Ring(config.state_dir / "recording", config.recording_limit_bytes, node)
         self.scribe = Scribe(
@@ -81,7 +83,7 @@ class Agent:
         self.loop = Loop(
             node=node, boot_id=boot_id, clock=clock, steady=steady, judge=judge, warden=self.warden,
             scribe=self.scribe, replicas=self.supervisor, latest=self.latest, page=page, export=self.export,
-            ring=self.ring,
+            ring=self.ring, observed=self.observed.statuses,
         )  # fmt: skip
         self._client = Client(config.controller, token=self._token, tls=_client_tls(config))
         self.uplink = Uplink(
@@ -111,7 +113,9 @@ class Agent:
             await runner.cleanup()
 
     async def _work(self, stop: asyncio.Event) -> None:
-        sources = self.hardware.sources(self.supervisor.records, self._after_seq)
+        sources: tuple[Source, ...] = self.hardware.sources(self.supervisor.records, self._after_seq)
+        if self._config.observe_replicas:
+            sources = (*sources, self.observed)
         works = [self.loop.run(), self.supervisor.run(), self.uplink.run(), *map(self._watch, sources)]
         tasks = [asyncio.ensure_future(work) for work in works]
         log.info("agent runs", extra={"node": self._config.node, "virtual": self.hardware.virtual})

@@ -54,6 +54,7 @@ class Loop:
         page: Page,
         export: Export,
         ring: Ring | None = None,
+        observed: Callable[[], tuple[ReplicaStatus, ...]] = tuple,
     ) -> None:
         self.node = node
         self._boot_id = boot_id
@@ -63,6 +64,7 @@ class Loop:
         self._warden = warden
         self._scribe = scribe
         self._replicas = replicas
+        self._observed = observed  # replicas that are not ours
         self._latest = latest
         self._page = page
         self._export = export
@@ -220,7 +222,7 @@ class Loop:
 
     def replicas(self) -> tuple[ReplicaStatus, ...]:
         """Its replicas."""
-        return tuple(map(self._judge.replicas.regard, self._replicas.statuses()))
+        return tuple(map(self._judge.replicas.regard, (*self._replicas.statuses(), *self._observed())))
 
     def paused(self) -> bool:
         """Whether the PAUSE file stands."""

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from vocab.events import Cleared, Event
-from vocab.observations import Exit, GpuIdentity, Member
+from vocab.observations import Exit, GpuIdentity, Member, Owner
 from vocab.readings import Readings
 from vocab.states import ActionKind, ActionState, Level
 
@@ -110,6 +110,9 @@ class ReplicaStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     exit: Exit | None = None
     observed: bool = False  # found, not started by us: it is never signalled
     healthy: bool = True  # its door answers
+    owner: Owner | None = None  # of an observed one
+    engine: str = ""
+    model: str = ""  # as an observed one calls it itself
     leftovers: tuple[int, ...] = ()  # processes of its last life that still live or own memory
     released: str = ""  # why it is empty though no exit was seen: of a drain that has ended
 

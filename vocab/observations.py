@@ -173,6 +173,21 @@ class Member(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Exit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How a replica's process ended."""
 
+class Owner(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Who runs what Corral found and did not start: ``kind`` systemd-unit, kubernetes, container, slurm or process.
+
+    ``name`` is the unit, the pod, the container or the job; of a plain process its program. ``uid`` is the user's.
+    """
+
+    kind: str
+    name: str
+    uid: int | None = None
+
+    def __str__(self) -> str:
+        user = "" if self.uid is None else f", uid {self.uid}"
+        return f"{self.kind} {self.name}{user}"
+
+
     code: int | None = None
     signal: int | None = None
     reason: str | None = None
@@ -192,6 +207,9 @@ class ReplicaSeen(Observation, frozen=True, kw_only=True, omit_defaults=True, ta
     ready: bool | None = None
     running: int | None = None
     waiting: int | None = None
+    owner: Owner | None = None  # of an observed one
+    engine: str | None = None
+    model: str | None = None  # as it calls it itself
     oldest_wait_s: float | None = None
     step: int | None = None
     tokens: int | None = None

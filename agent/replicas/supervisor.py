@@ -151,6 +151,11 @@ class Supervisor:
         """The records of the processes that live."""
         return tuple(replica.record for _, replica in sorted(self._replicas.items()) if replica.living)
 
+    def leaders(self) -> frozenset[int]:
+        """The processes that were started for replicas, each the leader of its session; of those that ended, too."""
+        pids = (replica.record.pid for replica in self._replicas.values())
+        return frozenset(pid for pid in pids if pid is not None)
+
     # -- the loop ---------------------------------------------------------------------------------------
 
     async def run(self) -> None:

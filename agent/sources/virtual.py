@@ -12,7 +12,8 @@ from typing import Any, Protocol
 
 from agent.sources.nvml_errors import ERROR_NAMES, explain
 from agent.sources.source import Emit
-from agent.virtual.coupling import Activity, activity, together
+from agent.virtual.clients import FOLDER, clients
+from agent.virtual.coupling import CONTEXT_BYTES, Activity, activity, together
 from agent.virtual.motion import Held, advance
 from agent.virtual.physics import Load
 from agent.virtual.state import VirtualState
@@ -55,6 +56,7 @@ class VirtualSource:
         self._clock = clock
         self._replicas = replicas
         self._folder = state_path.parent / "replicas"
+        self._clients = state_path.parent / FOLDER
         self._state = VirtualState.open(state_path, clock=clock)
         self._board = self._state.board
         self._gpus = self._state.gpus  # blocks over the file, made once
@@ -111,6 +113,12 @@ class VirtualSource:
                 if member.node == self._node:
                     work.setdefault(member.gpu, []).append((replica.pid, did))
         self._beats = beats
+        for pid, client in clients(self._clients):
+            if _runs(pid) and 0 <= client.gpu < len(self._uuids):
+                busy = client.utilization
+                load = Load(utilization=busy, sm_active=busy, dram=busy / 2, contexts=1)
+                held = Activity(load, max(client.used_bytes, CONTEXT_BYTES))
+                work.setdefault(self._uuids[client.gpu], []).append((pid, held))
         return work
 
     def _beat(self, replica: str) -> Beat | None:

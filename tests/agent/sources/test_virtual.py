@@ -204,3 +204,16 @@ async def test_it_runs_until_cancelled(tmp_path: Path) -> None:
     VirtualState.create(tmp_path / "virtual.state", "node-a", "2xH100")
     async with running(VirtualSource("node-a", tmp_path / "virtual.state", SystemClock())) as found:
         await found.find(GpuSample, lambda sample: sample.index == 1)
+
+
+def test_a_program_that_corral_did_not_start_stands_in_the_process_list(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    folder = tmp_path / "clients"
+    folder.mkdir()
+    (folder / str(os.getpid())).write_text('{"gpu": 2, "used_bytes": 20000000000, "utilization": 0.5}')
+    (folder / "999999999").write_text('{"gpu": 3, "used_bytes": 20000000000}')  # no such process
+    seen = bench.second()
+    assert [(one.pid, one.used_bytes) for one in seen[2].processes or ()] == [(os.getpid(), 20_000_000_000)]
+    assert not seen[3].processes
+    assert seen[2].readings is not None
+    assert seen[2].readings.utilization_ratio == 0.5

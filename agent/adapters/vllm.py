@@ -1,0 +1,48 @@
+"""vLLM. Facts of 0.32, from a running one and its source; the names of V0 are gone.
+
+Its /health answers 200 while it drains and while its engine core is wedged (it runs no token), and 503 once the core
+is known dead; during a drain new requests get 500. So only its counters tell how it is.
+"""
+
+from agent.adapters.adapter import Adapter, Meters, Start, flags
+
+
+def argv(start: Start) -> tuple[str, ...]:
+    """``vllm serve``; with a time to drain, for without one SIGTERM cuts every stream at once."""
+    spec = start.spec
+    pairs: list[tuple[str, object]] = [
+        ("--served-model-name", spec.deployment),
+        ("--host", "127.0.0.1"),
+        ("--port", start.port),
+        ("--tensor-parallel-size", len(spec.members) if len(spec.members) > 1 else None),
+        ("--shutdown-timeout", max(1, round(spec.drain_s))),
+    ]
+    return ("vllm", "serve", spec.model, *flags(pairs, spec.options))
+
+
+VLLM = Adapter(
+    name="vllm",
+    argv=argv,
+    marks=("vllm:",),
+    meters=Meters(  # /metrics of a running 0.32
+        steps=("vllm:iteration_tokens_total_count",),  # a histogram over steps, despite its name
+        tokens=("vllm:generation_tokens_total", "vllm:prompt_tokens_total"),
+        running=("vllm:num_requests_running",),
+        waiting=("vllm:num_requests_waiting",),
+        kv_ratio=("vllm:kv_cache_usage_perc",),
+        ended=("vllm:request_success_total",),
+        ended_by="finished_reason",
+        ok=frozenset({"stop", "length", "repetition"}),
+        failed=frozenset({"error"}),
+    ),
+    named_by=("vllm", "vllm.entrypoints.openai.api_server", "vllm.entrypoints.cli.main"),
+    model_flags=("--served-model-name", "--model"),
+    default_port=8000,
+    telling=(
+        r"No available memory for the cache blocks",
+        r"ValueError: .*(max_model_len|KV cache)",
+        r"address already in use",
+        r"(?<!See )root cause",
+        r"EngineDeadError|EngineCore encountered an issue",
+    ),
+)

@@ -1,0 +1,64 @@
+"""An engine's /metrics as the figures that a beat has. Only the lines that the adapter names are looked at."""
+
+import math
+from collections import defaultdict
+
+import msgspec
+from prometheus_client.parser import text_string_to_metric_families
+
+from agent.adapters.adapter import Meters
+
+
+class Figures(msgspec.Struct, frozen=True, kw_only=True):
+    """What an engine says of itself now; None where it says nothing. Counters are cumulative."""
+
+    step: int | None = None
+    tokens: int | None = None
+    running: int | None = None
+    waiting: int | None = None
+    kv_ratio: float | None = None
+    ok: int | None = None
+    failed: int | None = None
+
+
+def names(text: str) -> frozenset[str]:
+    """The metric names in the text, as its lines have them."""
+    return frozenset(_name(line) for line in text.splitlines() if line and line[0] != "#")
+
+
+def figures(text: str, meters: Meters) -> Figures:
+    """The figures in the text of /metrics; several series of a name (data-parallel engines, ranks) are added up.
+
+    Of the share of KV cache in use the fullest engine counts. Text that cannot be read says nothing.
+    """
+    lines = [line for line in text.splitlines() if line and line[0] != "#" and _name(line) in meters.names]
+    found: dict[str, list[tuple[dict[str, str], float]]] = defaultdict(list)
+    try:
+        for family in text_string_to_metric_families("\n".join(lines) + "\n"):
+            for sample in family.samples:
+                if math.isfinite(sample.value):
+                    found[sample.name].append((sample.labels, sample.value))
+    except ValueError:
+        return Figures()
+
+    def total(wanted: tuple[str, ...], of: frozenset[str] | None = None) -> int | None:
+        series = [pair for name in wanted for pair in found.get(name, ())]
+        if not series:
+            return None
+        return round(sum(value for labels, value in series if of is None or labels.get(meters.ended_by) in of))
+
+    fullest = [value for name in meters.kv_ratio for _, value in found.get(name, ())]
+    return Figures(
+        step=total(meters.steps),
+        tokens=total(meters.tokens),
+        running=total(meters.running),
+        waiting=total(meters.waiting),
+        kv_ratio=max(fullest, default=None),
+        ok=total(meters.ended, meters.ok),
+        failed=total(meters.ended, meters.failed),
+    )
+
+
+def _name(line: str) -> str:
+    end = min((at for at in (line.find("{"), line.find(" ")) if at > 0), default=len(line))
+    return line[:end]

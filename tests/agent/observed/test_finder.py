@@ -1,0 +1,108 @@
+import pytest
+
+from agent.observed.finder import Finder
+from agent.observed.processes import Processes
+from tests.agent.observed.tree import Tree
+
+VLLM = ("/usr/bin/python3", "/usr/local/bin/vllm", "serve", "meta/llama", "--port", "8000")
+NONE = frozenset()
+
+
+@pytest.fixture
+def tree(tmp_path):
+    return Tree(tmp_path)
+
+
+@pytest.fixture
+def finder(tree):
+    return Finder(Processes(tree.root))
+
+
+def tensor_parallel(tree, **more):
+    """A server, its core and two workers, as vLLM starts them."""
+    tree.add(10, *VLLM, **more)
+    tree.add(11, "VLLM::EngineCore", parent=10, session=10, **more)
+    tree.add(12, "VLLM::Worker_TP0", parent=11, session=10, **more)
+    tree.add(13, "VLLM::Worker_TP1", parent=11, session=10, **more)
+    tree.listen(12, 29500)  # a rendezvous store of the workers
+    tree.listen(10, 8000)
+
+
+def test_the_workers_of_one_server_are_one_replica_over_their_gpus(tree, finder):
+    tensor_parallel(tree, cgroup="0::/system.slice/vllm.service")
+    (server,) = finder.find({"A": [12], "B": [13], "C": []}, NONE)
+    assert (server.process.pid, server.gpus, server.pids) == (10, ("A", "B"), (10, 11, 12, 13))
+    assert (str(server.owner), server.engine.name) == ("systemd-unit vllm.service, uid 1000", "vllm")
+    assert (server.model, server.port, server.urls) == ("meta/llama", 8000, ("http://127.0.0.1:8000",))
+
+
+def test_two_servers_on_one_gpu_are_two_replicas(tree, finder):
+    tree.add(10, *VLLM)
+    tree.listen(10, 8000)
+    tree.add(20, "vllm", "serve", "x", "--port=8001")
+    tree.listen(20, 8001)
+    found = finder.find({"A": [10, 20]}, NONE)
+    assert [(server.process.pid, server.port) for server in found] == [(10, 8000), (20, 8001)]
+
+
+def test_a_port_of_a_program_that_is_no_known_server_is_never_asked(tree, finder):
+    tree.add(10, "python3", "train.py", "--out", "/data/vllm")
+    tree.listen(10, 29500)
+    assert finder.find({"A": [10]}, NONE) == ()
+
+
+def test_a_server_that_still_loads_has_no_address_yet(tree, finder):
+    tree.add(10, "python3", "-m", "sglang.launch_server", "--model-path", "/m/q", "--port", "30001")
+    (server,) = finder.find({"A": [10]}, NONE)
+    assert (server.engine.name, server.model, server.urls, server.port) == ("sglang", "/m/q", (), 30001)
+
+
+def test_a_server_that_got_its_port_elsewhere_is_asked_where_it_listens(tree, finder):
+    tree.add(10, "vllm", "serve", "--config", "vllm.yaml")
+    tree.listen(10, 9123)
+    (server,) = finder.find({"A": [10]}, NONE)
+    assert (server.urls, server.model) == (("http://127.0.0.1:9123",), None)
+
+
+def test_what_corral_started_is_not_observed(tree, finder):
+    tensor_parallel(tree)
+    assert finder.find({"A": [12], "B": [13]}, frozenset({10})) == ()
+
+
+def test_what_a_replica_of_ours_left_behind_is_not_observed(tree, finder):
+    tensor_parallel(tree)
+    tree.end(10)
+    assert finder.find({"A": [12]}, frozenset({10})) == ()
+
+
+def test_a_process_that_is_gone_by_now_is_nothing(tree, finder):
+    assert finder.find({"A": [4711]}, NONE) == ()
+
+
+class Blind(Processes):
+    """What a user finds who may not read other people's descriptors."""
+
+    def listens(self, pid):
+        return None
+
+
+def test_without_the_right_to_see_its_ports_a_server_is_hidden(tree):
+    tensor_parallel(tree)
+    (server,) = Finder(Blind(tree.root)).find({"A": [12]}, NONE)
+    assert (server.urls, server.owner.uid) == (None, 1000)
+
+
+@pytest.mark.parametrize(
+    ("command", "engine"),
+    [
+        (("nice", "-n", "10", "vllm", "serve", "x"), "vllm"),
+        (("python3.11", "-m", "vllm.entrypoints.openai.api_server", "--model", "x"), "vllm"),
+        (("/opt/venv/bin/python", "-u", "-m", "sglang.launch_server", "--model", "x"), "sglang"),
+        (("/usr/bin/trtllm-serve", "x"), "command"),
+        (("bash", "-c", "vllm serve x"), None),
+        ((), None),
+    ],
+)
+def test_an_engine_is_known_by_its_program(tree, finder, command, engine):
+    tree.add(10, *command)
+    assert [server.engine.name for server in finder.find({"A": [10]}, NONE)] == ([engine] if engine else [])
