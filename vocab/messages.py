@@ -79,6 +79,7 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     passed_on: tuple[str, ...] = ()  # addresses of GPUs that virtual machines hold
     period_s: float = 1.0
     unknown_because: str | None = None  # why no GPU can be read, if none can
+    abilities: tuple[ActionKind, ...] | None = None  # the repairs that it has the means for; None: it did not say
 
 
 class GpuStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -109,10 +110,10 @@ class ReplicaStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     token: str = ""  # of the order that this phase answers
     exit: Exit | None = None
     observed: bool = False  # found, not started by us: it is never signalled
-    healthy: bool = True  # its door answers
     owner: Owner | None = None  # of an observed one
     engine: str = ""
     model: str = ""  # as an observed one calls it itself
+    healthy: bool = True  # its door answers
     leftovers: tuple[int, ...] = ()  # processes of its last life that still live or own memory
     released: str = ""  # why it is empty though no exit was seen: of a drain that has ended
 
