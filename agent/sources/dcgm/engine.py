@@ -1,0 +1,141 @@
+"""The one adapter to a host engine, of DCGM 3.1 to 4.6: what differs between releases differs here only.
+
+3.x: connects by dcgmConnect_v2, has no events that name their GPU
+4.x: the same, from 4.5 on also dcgmConnect_v3, which is used where the older call is gone
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from agent.sources.child import CallFailed
+from agent.sources.dcgm.bindings import Caller
+from agent.sources.dcgm.values import Value, decode
+from agent.sources.dcgm_fields import DRIVER_VERSION
+from vocab.observations import GpuIdentity
+from vocab.pci import pci_address
+
+EMBEDDED = "embedded"
+UNIX = "unix://"
+CONNECT_S = 3.0
+FE_GPU = 1  # DCGM_FE_GPU
+GROUP_EMPTY = 1  # DCGM_GROUP_EMPTY
+MODE_AUTO = 1  # DCGM_OPERATION_MODE_AUTO
+KEEP_S = 60.0  # of a watched field: only the last value is read
+
+
+class Known(msgspec.Struct, frozen=True):
+    """A GPU as the host engine lists it; ``gpu`` None if it cannot say who it is."""
+
+    number: int  # the engine's own; it differs from NVML's index
+    gpu: GpuIdentity | None
+
+
+class Engine:
+    """A host engine, reached. ``address``: HOST:PORT, unix://PATH or ``embedded``. Every call may raise CallFailed."""
+
+    def __init__(self, call: Caller, address: str) -> None:
+        self.call = call
+        call("dcgmInit")
+        self.handle = _start(call) if address == EMBEDDED else _connect(call, address)
+
+    def version(self) -> str:
+        """Of the library, as ``4.6.0``; empty if it does not say."""
+        built: str = getattr(self.call("dcgmVersionInfo"), "rawBuildInfoString", "")
+        parts = dict(part.partition(":")[::2] for part in built.split(";"))
+        return parts.get("version", "")
+
+    def beside(self, call: Caller) -> "Engine":
+        """The same connection for another thread."""
+        other = Engine.__new__(Engine)
+        other.call, other.handle = call, self.handle
+        return other
+
+    # GPUs
+
+    def gpus(self) -> tuple[Known, ...]:
+        """All that the engine has ever listed, lost ones too."""
+        numbers = self.call("dcgmGetAllDevices", self.handle)
+        return tuple(Known(int(number), self._identity(int(number))) for number in numbers)
+
+    def _identity(self, number: int) -> GpuIdentity | None:
+        try:
+            found = self.call("dcgmGetDeviceAttributes", self.handle, number).identifiers
+        except CallFailed as failed:
+            if failed.error in {"BADPARAM", "GPU_IS_LOST", "NOT_SUPPORTED", "NO_DATA"}:
+                return None
+            raise
+        pci = pci_address(found.pciBusId)
+        if not found.uuid.startswith("GPU-") or pci is None:
+            return None
+        serial = None if found.serial.startswith("<<<") else found.serial or None
+        return GpuIdentity(uuid=found.uuid, index=number, pci=pci, serial=serial, name=found.deviceName or None)
+
+    def driver(self, numbers: Sequence[int]) -> str | None:
+        """The driver's version, read now."""
+        values = self.values(numbers[:1], [DRIVER_VERSION], live=True) if numbers else ()
+        return next((value.text for value in values), None)
+
+    def status(self, number: int) -> int:
+        """Of one GPU: see names.GPU_STATUS."""
+        return int(self.call("dcgmGetGpuStatus", self.handle, number))
+
+    # groups and values
+
+    def group(self, name: str, numbers: Iterable[int]) -> Any:
+        """A group of these GPUs; one that is lost cannot be in it. It ends with the connection."""
+        group = self.call("dcgmGroupCreate", self.handle, GROUP_EMPTY, name)
+        for number in numbers:
+            try:
+                self.call("dcgmGroupAddEntity", self.handle, group, FE_GPU, number)
+            except CallFailed as failed:
+                if failed.error not in {"GPU_IS_LOST", "GPU_NOT_SUPPORTED", "BADPARAM"}:
+                    raise
+        return group
+
+    def watch(self, group: Any, name: str, fields: Sequence[int], period_s: float) -> Any:
+        """Let the engine read these fields of the group each period; returns what ``unwatch`` takes."""
+        watched = self.call("dcgmFieldGroupCreate", self.handle, list(fields), name)
+        try:
+            self.call("dcgmWatchFields", self.handle, group, watched, int(period_s * 1e6), max(KEEP_S, period_s), 2)
+        except CallFailed:
+            self.call("dcgmFieldGroupDestroy", self.handle, watched)
+            raise
+        return watched
+
+    def unwatch(self, group: Any, watched: Any) -> None:
+        """End a watch."""
+        self.call("dcgmUnwatchFields", self.handle, group, watched)
+        self.call("dcgmFieldGroupDestroy", self.handle, watched)
+
+    def refresh(self) -> None:
+        """Wait until every watched field was read once."""
+        self.call("dcgmUpdateAllFields", self.handle, 1)
+
+    def values(self, numbers: Sequence[int], fields: Sequence[int], *, live: bool = False) -> Iterator[Value]:
+        """The last values of these fields of these GPUs; ``live`` asks the driver instead of the engine's memory."""
+        pair = self.call.structs.c_dcgmGroupEntityPair_t
+        entities = [pair(FE_GPU, number) for number in numbers]
+        return map(decode, self.call("dcgmEntitiesGetLatestValues", self.handle, entities, list(fields), int(live)))
+
+    def close(self) -> None:
+        """Disconnect; groups and watches of the connection end."""
+        self.call("dcgmDisconnect", self.handle)
+
+
+def _start(call: Caller) -> Any:
+    return call("dcgmStartEmbedded", MODE_AUTO)
+
+
+def _connect(call: Caller, address: str) -> Any:
+    path = address.removeprefix(UNIX) if address.startswith(UNIX) else None
+    allowed_s = CONNECT_S + 1.0
+    if call.has("dcgmConnect_v2"):
+        parameters = call.structs.c_dcgmConnectV2Params_v2()
+        parameters.timeoutMs, parameters.addressIsUnixSocket = int(CONNECT_S * 1000), int(path is not None)
+        return call("dcgmConnect_v2", path or address, parameters, allowed_s=allowed_s)
+    parameters = call.structs.c_dcgmConnectV3Params_v1()
+    parameters.version = call.structs.c_dcgmConnectV3Params_version
+    parameters.timeoutMs = int(CONNECT_S * 1000)
+    return call("dcgmConnect_v3", address if path else f"tcp://{address}", parameters, allowed_s=allowed_s)

@@ -1,0 +1,16 @@
+"""Each test runs on the stand-ins of both releases, and on a real engine where the environment names one."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.fakes.dcgm.place import Place, real, stand_in
+
+
+@pytest.fixture(params=["stand-in 3", "stand-in 4", "real"])
+def place(request: pytest.FixtureRequest) -> Iterator[Place]:
+    if request.param == "real":
+        yield real()
+        return
+    with stand_in(int(request.param[-1])) as found:
+        yield found

@@ -1,0 +1,53 @@
+"""Where a test finds DCGM: the stand-in of a release with a small host engine, or what the environment names."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.fakes.dcgm.host import FakeHost
+
+HERE = Path(__file__).parent
+BINDINGS, HOST = "DCGM_BINDINGS", "DCGM_HOST"
+LIMIT_S = 20
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Bindings and the address of an engine; ``host`` is None where the engine is a real one."""
+
+    bindings: Path
+    address: str
+    host: FakeHost | None = None
+
+    def inject(self, gpu: int, field: int, value: float) -> None:
+        """Put a value into the engine as its own test function does."""
+        subprocess.run(
+            [sys.executable, "-m", "tests.dcgm.inject", str(self.bindings), self.address, str(gpu), str(field),
+             str(value)],
+            check=True,
+            timeout=LIMIT_S,
+        )  # fmt: skip
+
+
+@contextmanager
+def stand_in(major: int = 4, socket_path: Path | None = None) -> Iterator[Place]:
+    """A small host engine of that release, running."""
+    host = FakeHost({3: "3.3.9", 4: "4.6.0"}[major], socket_path)
+    host.start()
+    try:
+        yield Place(HERE / f"v{major}", host.address, host)
+    finally:
+        host.stop()
+
+
+def real() -> Place:
+    """The bindings and the engine that DCGM_BINDINGS and DCGM_HOST name; without them the calling test skips."""
+    bindings, address = os.environ.get(BINDINGS), os.environ.get(HOST)
+    if not bindings or not address:
+        pytest.skip(f"no real DCGM: set {BINDINGS} to the folder of dcgm_agent.py and {HOST} to HOST:PORT of an engine")
+    return Place(Path(bindings), address)
