@@ -5,6 +5,7 @@ from collections import OrderedDict
 import msgspec
 
 from agent.probes.scene import Scene
+from agent.whole import CARRY_S, joined
 from vocab.catalogue.boards import reset_group
 from vocab.events import Event
 from vocab.messages import NodeFacts
@@ -25,11 +26,16 @@ class SourceView(msgspec.Struct, frozen=True):
 
 
 class GpuView(msgspec.Struct, frozen=True):
-    """The last sample of one GPU; ``good_at`` is when it was last read with success."""
+    """The last sample of one GPU, made whole; ``good_at`` is when it was last read with success.
+
+    ``wide`` is the last whole sample behind which everything was read, ``wide_at`` when.
+    """
 
     sample: GpuSample
     seen: float
     good_at: float | None
+    wide: GpuSample | None = None
+    wide_at: float = 0.0
 
 
 class Latest:
@@ -66,7 +72,12 @@ class Latest:
         good = sample.error is None and sample.readings is not None
         before = self.gpus.get(gpu)
         last_good = before.good_at if before else None
-        self.gpus[gpu] = GpuView(sample, now, sample.at if good else last_good)
+        wide, wide_at = (before.wide, before.wide_at) if before and now - before.wide_at <= CARRY_S else (None, 0.0)
+        if wide is None or sample.processes is not None or sample.links:  # nothing is carried on and on
+            whole, wide, wide_at = sample, sample, now
+        else:
+            whole = joined(wide, sample)
+        self.gpus[gpu] = GpuView(whole, now, sample.at if good else last_good, wide if good else None, wide_at)
 
     def judged(self, event: Event) -> None:
         """Note an event or a new revision of one."""

@@ -5,6 +5,8 @@ idle node sends one GPU every other heartbeat, so that the eight of a board come
 60 s after which a silent GPU counts as unknown.
 """
 
+from collections.abc import Mapping
+
 import msgspec
 
 from vocab.messages import GpuStatus
@@ -33,7 +35,9 @@ class Page(msgspec.Struct):
 
     def take(self, gpu: str, sample: GpuSample) -> bool:
         """Note a read; True if the controller should hear of it at once (an error came or went)."""
-        status = GpuStatus(gpu=gpu, at=round(sample.at, 3), readings=_shown(sample.readings), error=sample.error)
+        last = self.latest.get(gpu)
+        readings = _shown(sample.readings, sample.errors, last.readings if last else None)
+        status = GpuStatus(gpu=gpu, at=round(sample.at, 3), readings=readings, error=sample.error)
         self.latest[gpu] = status
         before = self.sent.get(gpu)
         return before is not None and before.error != status.error
@@ -70,10 +74,14 @@ class Page(msgspec.Struct):
             self.sent.pop(gone, None)
 
 
-def _shown(readings: Readings | None) -> Readings | None:
+def _shown(readings: Readings | None, errors: Mapping[str, str], last: Readings | None) -> Readings | None:
+    """What is shown; a reading that was not asked for this time is as it was."""
     if readings is None:
         return None
-    return msgspec.convert({name: _rounded(getattr(readings, name)) for name in STEPS}, Readings)
+    found = {name: _rounded(getattr(readings, name)) for name in STEPS}
+    if last is not None and None in found.values():
+        found = {n: getattr(last, n) if v is None and n not in errors else v for n, v in found.items()}
+    return Readings(**found)  # type: ignore[arg-type]  # of the types that they have in there
 
 
 def _rounded(value: float | None) -> float | None:

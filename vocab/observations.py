@@ -30,6 +30,9 @@ class GpuIdentity(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     serial: str | None = None
     name: str | None = None
     mig: tuple[dict[str, Any], ...] = ()
+    vbios: str | None = None  # versions of the board's own programs
+    inforom: str | None = None
+    gsp: str | None = None
 
 
 class PciDevice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -56,6 +59,7 @@ class NodeSeen(Observation, frozen=True, kw_only=True, omit_defaults=True, tag="
     boot_at: float | None = None
     driver: str | None = None
     library: str | None = None
+    cuda: str | None = None  # the newest that the driver runs, like 12.7
     virtual: bool = False
     period_s: float | None = None
     gpus: tuple[GpuIdentity, ...] = ()

@@ -25,6 +25,7 @@ class Opened(msgspec.Struct, frozen=True, tag_field="frame"):
     library: str | None
     count: int  # as the driver gives it; more than ``gpus`` if some cannot be looked up
     gpus: tuple[GpuIdentity, ...]
+    cuda: str | None = None
 
 
 class Failed(msgspec.Struct, frozen=True, tag_field="frame"):
@@ -39,6 +40,12 @@ class Observed(msgspec.Struct, frozen=True, tag_field="frame"):
     observation: GpuSample | DriverEvent | Check
 
 
+class Sampled(msgspec.Struct, frozen=True, tag_field="frame"):
+    """Reads of several GPUs, made at the same moment."""
+
+    samples: tuple[GpuSample, ...]
+
+
 class Limited(msgspec.Struct, frozen=True, tag_field="frame"):
     """What the child cannot read: ``unsupported`` never, and for now what ``error`` says (None: all of the rest)."""
 
@@ -46,7 +53,7 @@ class Limited(msgspec.Struct, frozen=True, tag_field="frame"):
     error: str | None = None
 
 
-Frame = Opened | Failed | Observed | Limited
+Frame = Opened | Failed | Observed | Sampled | Limited
 
 decode = msgspec.msgpack.Decoder(Frame).decode
 

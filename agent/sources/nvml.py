@@ -10,13 +10,22 @@ from pathlib import Path
 import msgspec
 
 from agent.sources import boot
-from agent.sources.frames import Frame, Limited, Observed, Opened
+from agent.sources.frames import Frame, Limited, Observed, Opened, Sampled
 from agent.sources.hang_watch import HANG_AFTER_S, Change, HangWatch
 from agent.sources.keeper import GIVE_UP_S, LOOK_S, Keeper, Limits
 from agent.sources.nvml_errors import explain
 from agent.sources.source import Emit
 from vocab.clock import Clock
-from vocab.observations import AnyObservation, DriverCall, GpuIdentity, NodeSeen, SourceState
+from vocab.observations import (
+    AnyObservation,
+    Check,
+    DriverCall,
+    DriverEvent,
+    GpuIdentity,
+    GpuSample,
+    NodeSeen,
+    SourceState,
+)
 
 REPEAT_S = 60.0  # the inventory is told again
 CHILD = "agent.sources.nvml_child"
@@ -73,6 +82,11 @@ class NvmlSource:
         self._emit = emit
         await self._keeper.run(self._node)
 
+    @property
+    def keeper(self) -> Keeper:
+        """Who keeps the child; sent to rest while the driver must be shut."""
+        return self._keeper
+
     # what the keeper asks and tells
 
     async def ready(self) -> bool:
@@ -91,15 +105,21 @@ class NvmlSource:
     def take(self, frame: Frame) -> None:
         """A frame becomes an observation."""
         match frame:
+            case Sampled(samples):
+                for sample in samples:
+                    self._stamp(sample)
             case Observed(observation):
-                stamped = msgspec.structs.replace(observation, at=self._clock.now(), node=self._node)
-                self._emit(self._complete(stamped))
+                self._stamp(observation)
             case Opened(driver=driver):
-                self._opened, self._driver = frame, driver
+                self._opened, self._driver, self._unsupported = frame, driver, ()
                 self._say_inventory()
                 self._say("up")
             case Limited(unsupported=names):
                 self._unsupported = tuple(sorted({*self._unsupported, *names}))
+
+    def _stamp(self, observation: GpuSample | DriverEvent | Check) -> None:
+        stamped = msgspec.structs.replace(observation, at=self._clock.now(), node=self._node)
+        self._emit(self._complete(stamped))
 
     def hung(self, pid: int, changes: Sequence[Change]) -> None:
         """Calls that hang, or came back after all."""
@@ -146,6 +166,7 @@ class NvmlSource:
             boot_at=self._boot_at,
             driver=self._driver,
             library=opened.library if opened else None,
+            cuda=opened.cuda if opened else None,
             period_s=self._period_s,
             gpus=gpus,
             expected_gpus=opened.count if opened else None,

@@ -9,33 +9,23 @@ does, that is with the agent.
 import argparse
 import ctypes
 import os
-import sys
 import threading
 import time
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from agent.calls import CallTable
 from agent.sources.child import CallFailed, Outbox, serve
-from agent.sources.frames import EVENT_SLOT, FIRST_GPU_SLOT, MAX_GPUS, NODE_SLOT, Limited, Observed, Opened
-from agent.sources.nvml_call import Caller, text
+from agent.sources.frames import EVENT_SLOT, FIRST_GPU_SLOT, MAX_GPUS, NODE_SLOT, Limited, Observed, Opened, Sampled
+from agent.sources.nvml_call import Caller
+from agent.sources.nvml_events import EventWatch
 from agent.sources.nvml_gpu import GpuReader
-from vocab.observations import DriverEvent, GpuIdentity, GpuSample
-
-EVENT_WAIT_S = 1.0
-RENEW_S = 30.0  # a set that leaves a GPU out is made anew after this time: the GPU may have been reset
-EVENT_TYPES: dict[int, str] = {  # bits of nvml.h -> our word; clocks and P-states change too often to be events
-    0x1: "ecc",
-    0x2: "ecc",
-    0x8: "xid",
-    0x200: "ecc",
-    0x400: "ecc",
-    0x800: "ecc",
-    0x1000: "ecc",
-    0x2000: "ecc",
-    0x4000: "other",
-    0x8000: "recovery_action",
-}
+from agent.sources.nvml_identity import Found, Versions, identify, versions
+from agent.sources.nvml_mig import listed
+from agent.sources.nvml_rounds import Rounds
+from vocab.observations import DriverEvent, GpuSample
 
 
 class Child:
@@ -48,120 +38,117 @@ class Child:
         self.period_s = period_s
         self.inventory_s = inventory_s
         self.call = Caller(api, table.slot(NODE_SLOT))
+        self._rounds = Rounds(lambda samples: outbox.send(Sampled(samples)))
         self._threads: dict[str, threading.Thread] = {}
-        self._known: dict[str, tuple[GpuIdentity, Any]] = {}  # UUID -> identity and handle, of GPUs that are there
+        self._readers: dict[str, GpuReader] = {}
+        self._known: dict[str, Found] = {}  # by UUID, GPUs that are there
+        self._versions = Versions()
+        self._count = 0
         self._said: Opened | None = None
+        self._inventory = threading.Lock()  # over _known and what was said of it
+        self._doubt = threading.Event()  # the inventory may have changed
 
     def run(self) -> None:
         """Initialise, then look for changes of the inventory until the process ends. Raises CallFailed."""
         self.call("nvmlInit")
-        driver, library = text(self.call("nvmlSystemGetDriverVersion")), text(self.call("nvmlSystemGetNVMLVersion"))
+        self._versions = versions(self.call)
         seen = -1
         while True:
             count = self.call("nvmlDeviceGetCount")
-            if count != seen or count > len(self._known):
-                self._look(driver, library, count)
+            if count != seen or count > len(self._known) or self._doubt.is_set():
+                self._doubt.clear()
+                self._look(count)
             if seen < 0:
-                threading.Thread(target=self._watch_events, name="events", daemon=True).start()
+                events = EventWatch(Caller(self.api, self.table.slot(EVENT_SLOT)), self._handles, self._pushed)
+                threading.Thread(target=events.run, name="events", daemon=True).start()
             seen = count
             time.sleep(self.inventory_s)
 
-    def _look(self, driver: str, library: str, count: int) -> None:
+    def _look(self, count: int) -> None:
         """List the GPUs, say so if the list is new, and give each new one a thread.
 
         A GPU that cannot be looked up while the driver still counts it is lost, not removed: it stays.
         """
-        found = {pair[0].uuid: pair for index in range(count) if (pair := self._identify(index))}
-        self._known = {**(self._known if count > len(found) else {}), **found}
-        gpus = tuple(sorted((identity for identity, _ in self._known.values()), key=lambda gpu: gpu.index))
-        opened = Opened(driver, library, count, gpus)
+        found = {one.identity.uuid: one for index in range(count) if (one := self._identify(index))}
+        with self._inventory:
+            self._known = {**(self._known if count > len(found) else {}), **found}
+            self._count = count
+            self._say_inventory()
+        for one in found.values():
+            self._watch(one)
+
+    def _say_inventory(self) -> None:
+        """Tell of the inventory if it is another than was told."""
+        gpus = tuple(sorted((one.identity for one in self._known.values()), key=lambda gpu: gpu.index))
+        told = self._versions
+        opened = Opened(told.driver, told.library, self._count, gpus, told.cuda)
         if opened != self._said:
             self._said = opened
             self.outbox.send(opened)
-        for identity, handle in found.values():
-            self._watch(identity, handle)
 
-    def _identify(self, index: int) -> tuple[GpuIdentity, Any] | None:
-        """A GPU's identity and handle; None, with a report, if it cannot be looked up."""
+    def _identify(self, index: int) -> Found | None:
+        """The GPU of this index; None, with a report, if it cannot be looked up."""
         try:
-            handle = self.call("nvmlDeviceGetHandleByIndex", index)
-            pci = self.call("nvmlDeviceGetPciInfo", handle)
-            uuid, name = text(self.call("nvmlDeviceGetUUID", handle)), text(self.call("nvmlDeviceGetName", handle))
+            return identify(self.call, index)
         except CallFailed as failed:
-            if not any(identity.index == index for identity, _ in self._known.values()):  # else its thread tells
+            if not any(one.identity.index == index for one in self._known.values()):  # else its thread tells
                 unnamed = GpuSample(at=time.time(), index=index, error=failed.error, source="nvml")
                 self.outbox.send(Observed(unnamed))
             return None
-        bus = f"{pci.domain:04x}:{pci.bus:02x}:{pci.device:02x}"
-        return GpuIdentity(uuid=uuid, index=index, pci=bus, serial=self._serial(handle), name=name), handle
 
-    def _serial(self, handle: Any) -> str | None:
-        try:
-            return text(self.call("nvmlDeviceGetSerial", handle))
-        except CallFailed:
-            return None  # consumer boards have none
+    def _handles(self) -> dict[str, Any]:
+        return {uuid: one.handle for uuid, one in self._known.items()}
 
-    def _watch(self, identity: GpuIdentity, handle: Any) -> None:
-        old = self._threads.get(identity.uuid)
+    # one GPU
+
+    def _watch(self, one: Found) -> None:
+        uuid = one.identity.uuid
+        old = self._threads.get(uuid)
         if (old and old.is_alive()) or (old is None and len(self._threads) >= MAX_GPUS):
             return
-        slot = list(self._threads).index(identity.uuid) if old else len(self._threads)
-        caller = Caller(self.api, self.table.slot(FIRST_GPU_SLOT + slot, identity.uuid))
-        reader = GpuReader(identity, handle, caller)
-        thread = threading.Thread(target=self._watch_gpu, args=(reader,), name=identity.uuid, daemon=True)
-        self._threads[identity.uuid] = thread
+        slot = list(self._threads).index(uuid) if old else len(self._threads)
+        caller = Caller(self.api, self.table.slot(FIRST_GPU_SLOT + slot, uuid))
+        reader = self._readers[uuid] = GpuReader(one.identity, one.handle, caller)
+        thread = threading.Thread(target=self._watch_gpu, args=(reader,), name=uuid, daemon=True)
+        self._threads[uuid] = thread
         thread.start()
 
     def _watch_gpu(self, reader: GpuReader) -> None:
-        """Read one GPU each period for as long as it is in the inventory."""
+        """Read one GPU each period for as long as it is in the inventory, all GPUs at the same moments."""
         said: set[str] = set()
-        due = time.monotonic()
-        while reader.identity.uuid in self._known:
-            self.outbox.send(Observed(reader.sample(time.time(), time.monotonic())))
-            if reader.unsupported - said:
-                said = set(reader.unsupported)
-                self.outbox.send(Limited(tuple(sorted(said))))
-            due = max(due + self.period_s, time.monotonic())
+        uuid = reader.identity.uuid
+        while (known := self._known.get(uuid)) is not None:
+            reader.meet(known.identity, known.handle)
+            number = int(time.monotonic() / self.period_s + 1e-6)
+            sample = reader.sample(time.time(), time.monotonic())
+            self._rounds.put(number, sample)
+            if sample.error is not None:
+                self._doubt.set()  # gone, or back under another handle
+            elif sample.processes is not None or sample.links:
+                self._partitioned(reader, known)
+                if reader.unsupported - said:
+                    said = set(reader.unsupported)
+                    self.outbox.send(Limited(tuple(sorted(name for name in said if not name.startswith("nvml")))))
+            due = (max(number, int(time.monotonic() / self.period_s)) + 1) * self.period_s
             time.sleep(max(0.0, due - time.monotonic()))
+
+    def _partitioned(self, reader: GpuReader, known: Found) -> None:
+        """Tell if the GPU's MIG instances are others than the inventory says."""
+        mig = listed(reader.instances)
+        if mig != known.identity.mig:
+            with self._inventory:
+                changed = msgspec.structs.replace(known.identity, mig=mig)
+                self._known = {**self._known, changed.uuid: Found(changed, known.handle)}
+                self._say_inventory()
 
     # the driver's own events
 
-    def _watch_events(self) -> None:
-        """Hand on what the driver pushes, for as long as this driver can."""
-        caller = Caller(self.api, self.table.slot(EVENT_SLOT))
-        try:
-            while True:
-                self._follow_events(caller, {uuid: handle for uuid, (_, handle) in self._known.items()})
-                time.sleep(EVENT_WAIT_S)  # whatever ended the set, do not spin on it
-        except CallFailed as failed:
-            sys.stderr.write(f"corral-agent: NVML events are off: {failed}; the kernel log still tells of Xids\n")
-
-    def _follow_events(self, caller: Caller, handles: dict[str, Any]) -> None:
-        """Wait on one event set until it fails, or is to be made anew to take back GPUs that it leaves out."""
-        uuids = {ctypes.cast(handle, ctypes.c_void_p).value: uuid for uuid, handle in handles.items()}
-        events = caller("nvmlEventSetCreate")
-        registered = sum(self._register(caller, handle, events) for handle in handles.values())
-        until = time.monotonic() + RENEW_S if registered < len(handles) else float("inf")
-        while registered and time.monotonic() < until and handles.keys() == self._known.keys():
-            try:
-                pushed = caller("nvmlEventSetWait", events, int(EVENT_WAIT_S * 1000), allowed_s=EVENT_WAIT_S)
-            except CallFailed as failed:
-                if failed.error != "TIMEOUT":  # a GPU of the set is lost: the next set goes without it
-                    break
-                continue
-            uuid = uuids.get(ctypes.cast(pushed.device, ctypes.c_void_p).value)
-            kind = EVENT_TYPES.get(pushed.eventType, "other")
-            event = DriverEvent(at=time.time(), source="nvml", gpu=uuid, type=kind, data=pushed.eventData)
-            self.outbox.send(Observed(event))
-        caller("nvmlEventSetFree", events)
-
-    def _register(self, caller: Caller, handle: Any, events: Any) -> bool:
-        try:
-            wanted = caller("nvmlDeviceGetSupportedEventTypes", handle) & sum(EVENT_TYPES)
-            caller("nvmlDeviceRegisterEvents", handle, wanted, events)
-        except CallFailed:
-            return False
-        return bool(wanted)
+    def _pushed(self, event: DriverEvent) -> None:
+        """Hand it on; what an event hints at is read with the next sample."""
+        self.outbox.send(Observed(event))
+        reader = self._readers.get(event.gpu or "")
+        if reader is not None and event.type != "clock":
+            reader.hurry()
 
 
 def _load(library: str | None) -> Any:

@@ -1,17 +1,13 @@
-"""GPM: how much of a GPU really works, as means between two samples (Hopper and newer)."""
+"""GPM: how much of a GPU, or of one of its MIG instances, really works, as means between two samples (Hopper on)."""
 
 from collections.abc import Callable
+from ctypes import byref
 from typing import Any
 
 from agent.sources.child import CallFailed
 from agent.sources.nvml_call import Caller
-from agent.sources.nvml_table import Values, percent
-
-
-def mebi(value: float) -> float:
-    """MiB/s."""
-    return value * 2**20
-
+from agent.sources.nvml_quick import Values
+from agent.sources.nvml_units import mebi, percent
 
 # metric id of nvml.h -> (reading, how it becomes base units)
 METRICS: dict[int, tuple[str, Callable[[float], float]]] = {
@@ -27,25 +23,29 @@ NAMES = tuple(name for name, _ in METRICS.values())
 
 
 class Gpm:
-    """One GPU's pair of samples. The first read gives nothing: there is no interval yet.
+    """One GPU's pair of samples, or that of a GPU ``instance``. The first read gives nothing: there is no interval yet.
 
     Only the entries that are asked for are touched: the array behind them has grown from header to header
     under one and the same version number.
     """
 
-    def __init__(self) -> None:
+    names = NAMES
+
+    def __init__(self, instance: int | None = None) -> None:
+        self._instance = instance
         self._before: Any = None
         self._after: Any = None
         self._request: Any = None
+        self._metrics: tuple[Any, ...] = ()
 
     def take(self, caller: Caller, handle: Any) -> Values:
-        """The means since the read before. Raises CallFailed (NOT_SUPPORTED: this GPU has no GPM)."""
+        """The means since the read before; ``handle`` is the whole GPU's. Raises CallFailed (NOT_SUPPORTED: no GPM)."""
         if self._request is None:
             self._prepare(caller, handle)
             return {}
-        caller("nvmlGpmSampleGet", handle, self._after)
+        self._sample(caller, handle, self._after)
         self._request.sample1, self._request.sample2 = self._before, self._after
-        caller("nvmlGpmMetricsGet", self._request)
+        caller.raw("nvmlGpmMetricsGet", byref(self._request))
         self._before, self._after = self._after, self._before
         return dict(self._values())
 
@@ -53,22 +53,36 @@ class Gpm:
         """After an outage the older sample is worth nothing."""
         self._request = None
 
+    def free(self, caller: Caller) -> None:
+        """Give the samples back: the instance is gone."""
+        for sample in (self._before, self._after):
+            if sample is not None:
+                caller("nvmlGpmSampleFree", sample)
+        self._before = self._after = self._request = None
+
+    def _sample(self, caller: Caller, handle: Any, sample: Any) -> None:
+        if self._instance is None:
+            caller.raw("nvmlGpmSampleGet", handle, sample)
+        else:
+            caller.raw("nvmlGpmMigSampleGet", handle, self._instance, sample)
+
     def _prepare(self, caller: Caller, handle: Any) -> None:
         if not caller("nvmlGpmQueryDeviceSupport", handle).isSupportedDevice:
             raise CallFailed("nvmlGpmQueryDeviceSupport", "NOT_SUPPORTED")
         if self._before is None:
             self._before, self._after = caller("nvmlGpmSampleAlloc"), caller("nvmlGpmSampleAlloc")
-        caller("nvmlGpmSampleGet", handle, self._before)
+        self._sample(caller, handle, self._before)
         request = caller.api.c_nvmlGpmMetricsGet_t()
         request.version, request.numMetrics = caller.api.NVML_GPM_METRICS_GET_VERSION, len(METRICS)
-        for at, metric in enumerate(METRICS):
-            request.metrics[at].metricId = metric
+        self._metrics = tuple(request.metrics[at] for at in range(len(METRICS)))  # views into the request
+        for metric, number in zip(self._metrics, METRICS, strict=True):
+            metric.metricId = number
         self._request = request
 
     def _values(self) -> list[tuple[str, float]]:
         found = []
-        for at, (name, convert) in enumerate(METRICS.values()):
-            metric = self._request.metrics[at]
-            if metric.nvmlReturn == 0 and metric.value == metric.value:  # NaN: no value this time
-                found.append((name, convert(metric.value)))
+        for metric, (name, convert) in zip(self._metrics, METRICS.values(), strict=True):
+            value = metric.value
+            if metric.nvmlReturn == 0 and value == value:  # NaN: no value this time
+                found.append((name, convert(value)))
         return found

@@ -1,7 +1,8 @@
-"""What is read of a GPU through NVML, how often, and how it becomes base units: tables.
+"""What else is read of a GPU through NVML, and how it becomes base units: tables.
 
-*Fast* figures are read each period, *slow* ones each 10 s, *static* ones each hour; the split follows what
-they cost and how fast they move. Numbers of fields, sensors and clocks are those of nvml.h.
+*Fast* figures are read each period (the single calls of them in nvml_quick), *slow* ones each 10 s, *static* ones
+each hour; the split follows what they cost and how fast they move. Numbers of fields and thresholds are those of
+nvml.h. Slow and static figures that are settings rather than measurements are *facts*: every sample shows them.
 """
 
 from collections.abc import Callable
@@ -12,46 +13,18 @@ import msgspec
 
 from agent.sources.child import CallFailed
 from agent.sources.nvml_call import Caller
-from vocab.readings import LinkReadings
+from agent.sources.nvml_errors import NEVER_SUPPORTED
+from agent.sources.nvml_fields import FieldRow
+from agent.sources.nvml_quick import CLOCK_SM, SENSOR_GPU, Values
+from agent.sources.nvml_units import kibi, mega, milli, nano, percent, same
 
-Values = dict[str, Any]
 Take = Callable[[Caller, Any], Values]  # (caller, device handle) -> readings by name
 
-SENSOR_GPU = 0
-CLOCK_SM, CLOCK_MEMORY = 1, 2
 THRESHOLD_SHUTDOWN, THRESHOLD_SLOWDOWN = 0, 1
 TLIMIT_SHUTDOWN, TLIMIT_SLOWDOWN = 193, 194  # degrees of margin, where absolute thresholds are gone
 ALL_LINKS = 0xFFFFFFFF  # scope of a sum over links
-
-
-def same(value: Any) -> Any:
-    """Counts, masks and states."""
-    return value
-
-
-def milli(value: float) -> float:
-    """mW, mJ."""
-    return value / 1000
-
-
-def nano(value: float) -> float:
-    """ns."""
-    return value / 1e9
-
-
-def percent(value: float) -> float:
-    """0 to 100 as a ratio."""
-    return value / 100
-
-
-def mega(value: float) -> float:
-    """MHz, MB/s."""
-    return float(value * 1_000_000)
-
-
-def kibi(value: int) -> int:
-    """KiB."""
-    return value * 1024
+CORRECTED, UNCORRECTED, VOLATILE, LIFETIME = 0, 1, 0, 1
+SRAM, DRAM = 7, 2  # nvmlMemoryLocation_t
 
 
 class Read(msgspec.Struct, frozen=True):
@@ -59,15 +32,6 @@ class Read(msgspec.Struct, frozen=True):
 
     names: tuple[str, ...]
     take: Take
-
-
-class FieldRow(msgspec.Struct, frozen=True):
-    """One NVML field value and the reading that it becomes."""
-
-    field: int
-    name: str
-    convert: Callable[[Any], Any] = same
-    scope: int = 0
 
 
 def _one(name: str, call: str, *arguments: Any, convert: Callable[[Any], Any] = same) -> Read:
@@ -84,29 +48,18 @@ def _parts(names: tuple[str, ...], call: str, split: Callable[[Any], tuple[Any, 
     return Read(names, take)
 
 
-def _memory(caller: Caller, handle: Any) -> Values:
-    """The second version tells reserved memory apart; the first counts it as used."""
-    try:
-        found = caller("nvmlDeviceGetMemoryInfo", handle, caller.api.nvmlMemory_v2)
-    except CallFailed as failed:
-        if failed.error not in {"FUNCTION_NOT_FOUND", "ARGUMENT_VERSION_MISMATCH", "NOT_SUPPORTED"}:
-            raise
-        found = caller("nvmlDeviceGetMemoryInfo", handle)
-        return {"memory_total_bytes": found.total, "memory_used_bytes": found.used}
-    return {
-        "memory_total_bytes": found.total,
-        "memory_used_bytes": found.used,
-        "memory_reserved_bytes": found.reserved,
-    }
+_SRAM = ("sram_uncorrectable_lifetime", "sram_threshold_exceeded")
 
 
 def _sram(caller: Caller, handle: Any) -> Values:
     status = caller.api.c_nvmlEccSramErrorStatus_v1_t()
     caller("nvmlDeviceGetSramEccErrorStatus", handle, byref(status))
-    return {
-        "sram_uncorrectable_lifetime": status.aggregateUncParity + status.aggregateUncSecDed,
-        "sram_threshold_exceeded": status.bThresholdExceeded,
-    }
+    return dict(zip(_SRAM, (status.aggregateUncParity + status.aggregateUncSecDed, status.bThresholdExceeded),
+                    strict=True))  # fmt: skip
+
+
+def _errors(name: str, kind: int, counter: int, location: int) -> Read:
+    return _one(name, "nvmlDeviceGetMemoryErrorCounter", kind, counter, location)
 
 
 def _fabric(caller: Caller, handle: Any) -> Values:
@@ -122,7 +75,7 @@ def _threshold(name: str, kind: int, tlimit: int) -> Read:
         try:
             return {name: float(caller("nvmlDeviceGetTemperatureThreshold", handle, kind))}
         except CallFailed as failed:
-            if failed.error != "NOT_SUPPORTED":
+            if failed.error not in NEVER_SUPPORTED:
                 raise
         now = caller("nvmlDeviceGetTemperature", handle, SENSOR_GPU)
         margin = caller("nvmlDeviceGetMarginTemperature", handle)
@@ -134,22 +87,6 @@ def _threshold(name: str, kind: int, tlimit: int) -> Read:
     return Read((name,), take)
 
 
-def _utilization(rates: Any) -> tuple[float, float]:
-    return percent(rates.gpu), percent(rates.memory)
-
-
-FAST: tuple[Read, ...] = (
-    _one("temperature_c", "nvmlDeviceGetTemperature", SENSOR_GPU, convert=float),
-    _one("margin_c", "nvmlDeviceGetMarginTemperature", convert=float),
-    _one("power_w", "nvmlDeviceGetPowerUsage", convert=milli),
-    _one("sm_clock_hz", "nvmlDeviceGetClockInfo", CLOCK_SM, convert=mega),
-    _one("memory_clock_hz", "nvmlDeviceGetClockInfo", CLOCK_MEMORY, convert=mega),
-    _one("clock_reasons", "nvmlDeviceGetCurrentClocksEventReasons"),
-    _one("performance_state", "nvmlDeviceGetPerformanceState"),
-    _parts(("utilization_ratio", "memory_utilization_ratio"), "nvmlDeviceGetUtilizationRates", _utilization),
-    Read(("memory_total_bytes", "memory_used_bytes", "memory_reserved_bytes"), _memory),
-)
-
 FAST_FIELDS: tuple[FieldRow, ...] = (
     FieldRow(82, "memory_temperature_c", float),
     FieldRow(83, "energy_j", milli),
@@ -157,17 +94,22 @@ FAST_FIELDS: tuple[FieldRow, ...] = (
     FieldRow(75, "thermal_violation_s", nano),
     FieldRow(271, "power_brake_s", nano),
 )
+PCIE_SENT, PCIE_RECEIVED = "pcie_tx_bytes", "pcie_rx_bytes"  # counters, from which rates are made; not readings
+TRAFFIC_FIELDS = (FieldRow(197, PCIE_SENT), FieldRow(198, PCIE_RECEIVED))
 
 SLOW: tuple[Read, ...] = (
     _one("power_limit_w", "nvmlDeviceGetEnforcedPowerLimit", convert=milli),
-    _parts(("ecc_mode", "ecc_mode_pending"), "nvmlDeviceGetEccMode", tuple),
-    Read(("sram_uncorrectable_lifetime", "sram_threshold_exceeded"), _sram),
+    _parts(("mig_mode",), "nvmlDeviceGetMigMode", lambda modes: (modes[0],)),
+    Read(_SRAM, _sram),
+    _errors("sram_correctable", CORRECTED, VOLATILE, SRAM),
+    _errors("sram_uncorrectable", UNCORRECTED, VOLATILE, SRAM),
+    _errors("dram_correctable_lifetime", CORRECTED, LIFETIME, DRAM),
+    _errors("dram_uncorrectable_lifetime", UNCORRECTED, LIFETIME, DRAM),
     _parts(
-        ("remap_correctable", "remap_uncorrectable", "remap_pending", "remap_failed"),
-        "nvmlDeviceGetRemappedRows",
-        tuple,
+        ("remap_banks_max", "remap_banks_high", "remap_banks_partial", "remap_banks_low", "remap_banks_none"),
+        "nvmlDeviceGetRowRemapperHistogram",
+        lambda banks: (banks.max, banks.high, banks.partial, banks.low, banks.none),
     ),
-    _parts(("remap_banks_none",), "nvmlDeviceGetRowRemapperHistogram", lambda banks: (banks.none,)),
     _one("pcie_generation", "nvmlDeviceGetCurrPcieLinkGeneration"),
     _one("pcie_width", "nvmlDeviceGetCurrPcieLinkWidth"),
     _one("pcie_replays", "nvmlDeviceGetPcieReplayCounter"),
@@ -176,6 +118,8 @@ SLOW: tuple[Read, ...] = (
 )
 
 SLOW_FIELDS: tuple[FieldRow, ...] = (
+    FieldRow(1, "ecc_mode"),
+    FieldRow(2, "ecc_mode_pending"),
     FieldRow(3, "ecc_correctable"),
     FieldRow(4, "ecc_uncorrectable"),
     FieldRow(5, "ecc_correctable_lifetime"),
@@ -185,7 +129,13 @@ SLOW_FIELDS: tuple[FieldRow, ...] = (
     FieldRow(31, "retirement_pending"),
     FieldRow(138, "nvlink_tx_bytes", kibi, ALL_LINKS),
     FieldRow(139, "nvlink_rx_bytes", kibi, ALL_LINKS),
+    FieldRow(142, "remap_correctable"),
+    FieldRow(143, "remap_uncorrectable"),
+    FieldRow(144, "remap_pending"),
+    FieldRow(145, "remap_failed"),
     FieldRow(230, "recovery_action"),
+    FieldRow(269, "sw_thermal_s", nano),
+    FieldRow(270, "hw_thermal_s", nano),
 )
 
 STATIC: tuple[Read, ...] = (
@@ -193,24 +143,19 @@ STATIC: tuple[Read, ...] = (
     _threshold("slowdown_c", THRESHOLD_SLOWDOWN, TLIMIT_SLOWDOWN),
     _one("pcie_generation_max", "nvmlDeviceGetMaxPcieLinkGeneration"),
     _one("pcie_width_max", "nvmlDeviceGetMaxPcieLinkWidth"),
+    _one("sm_clock_max_hz", "nvmlDeviceGetMaxClockInfo", CLOCK_SM, convert=mega),
     _one("persistence", "nvmlDeviceGetPersistenceMode"),
-    _parts(("mig_mode",), "nvmlDeviceGetMigMode", lambda modes: (modes[0],)),
+)
+STATIC_FIELDS: tuple[FieldRow, ...] = (
+    FieldRow(187, "power_limit_min_w", milli),
+    FieldRow(188, "power_limit_max_w", milli),
+    FieldRow(189, "power_limit_default_w", milli),
 )
 
-LINK_COUNT_FIELD = 91
-LINK_FIELDS: tuple[FieldRow, ...] = (  # one value a link, by scope
-    FieldRow(165, "state"),
-    FieldRow(161, "replays"),
-    FieldRow(162, "recoveries"),
-    FieldRow(163, "crc_errors"),
-    FieldRow(164, "speed_bytes_per_s", mega),
+FACTS = frozenset(
+    {
+        *("shutdown_c", "slowdown_c", "pcie_generation_max", "pcie_width_max", "sm_clock_max_hz", "persistence"),
+        *("power_limit_min_w", "power_limit_max_w", "power_limit_default_w"),
+        *("power_limit_w", "mig_mode", "ecc_mode", "ecc_mode_pending"),
+    }
 )
-assert {row.name for row in LINK_FIELDS} <= set(LinkReadings.__struct_fields__)
-
-
-_MEMBERS = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
-
-
-def value_of(field: Any, convert: Callable[[Any], Any] = same) -> Any:
-    """The number in an NVML field value, read by its type, in base units."""
-    return convert(getattr(field.value, _MEMBERS[field.valueType]))

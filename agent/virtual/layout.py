@@ -11,10 +11,11 @@ from typing import Any
 import msgspec
 
 MAGIC = b"CORRALVN"
-VERSION = 1
+VERSION = 2
 MAX_GPUS = 8
 MAX_LINKS = 18
 MAX_PROCESSES = 16
+MAX_INSTANCES = 7
 LOG_SLOTS = 512  # records that the kernel log ring keeps
 LOG_TEXT = 1008  # bytes of one record, prefix and newline included
 EVENT_SLOTS = 256
@@ -44,7 +45,7 @@ LINK = Block(
         _F("state", "u32", "1 up, 0 down"),
         _F("version", "u32", "NVLink generation"),
         _F("speed_mb_per_s", "u32", "each way"),
-        _F("spare", "u32", "keeps the counters aligned"),
+        _F("ber", "u32", "NVLink 5: effective bit error rate in the driver's form; 0: none was measured"),
         _F("crc_errors", "u64", "since driver load or reset"),
         _F("replays", "u64", "since driver load or reset"),
         _F("recoveries", "u64", "since driver load or reset"),
@@ -57,6 +58,19 @@ PROCESS = Block(
         _F("pid", "u32", "of the host"),
         _F("spare", "u32", "keeps used_bytes aligned"),
         _F("used_bytes", "u64", "device memory"),
+    ),
+)
+
+INSTANCE = Block(
+    "instance",
+    (
+        _F("uuid", "char", "MIG-xxxxxxxx-...", 48),
+        _F("gi", "u32", "number of the GPU instance"),
+        _F("ci", "u32", "number of the compute instance in it"),
+        _F("memory_total_bytes", "u64", ""),
+        _F("memory_used_bytes", "u64", ""),
+        _F("sram_uncorrected", "u64", "volatile"),
+        _F("sm_active_percent", "f64", "GPM: of its own SMs"),
     ),
 )
 
@@ -79,7 +93,9 @@ GPU = Block(
         _F("hang", "u32", "1: every call on this GPU blocks until this is 0"),
         _F("power_brake", "u32", "1: the chassis asserts the power-brake signal"),
         _F("introduced", "u32", "1: the driver has printed its UUID and serial in this boot"),
-        _F("spare", "u32", ""),
+        _F("instance_count", "u32", "MIG instances"),
+        _F("bad_field", "u32", "NVML field that fails by itself; 0: none"),
+        _F("bad_code", "u32", "the NVML code that it fails with"),
         _F("heat_c", "f64", "not 0: cooling has failed and the core sits at this temperature"),
         _F("calls", "u64", "NVML calls made on this GPU"),
         # physics: what moves between two steps, finer than NVML shows it
@@ -153,6 +169,7 @@ GPU = Block(
         _F("nvlink_rx_kib", "u64", ""),
         _F("links", "link", "", MAX_LINKS),
         _F("processes", "process", "", MAX_PROCESSES),
+        _F("instances", "instance", "", MAX_INSTANCES),
     ),
 )
 
@@ -207,7 +224,7 @@ NODE = Block(
     ),
 )
 
-BLOCKS = (LINK, PROCESS, GPU, RECORD, EVENT, NODE)
+BLOCKS = (LINK, PROCESS, INSTANCE, GPU, RECORD, EVENT, NODE)
 
 SCALARS: dict[str, tuple[Any, str]] = {  # kind -> ctypes class, C type
     "u32": (ctypes.c_uint32, "uint32_t"),

@@ -5,6 +5,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from agent.sources.nvml import NvmlSource
@@ -14,7 +15,8 @@ from agent.virtual.motion import Held, advance
 from agent.virtual.physics import Load
 from agent.virtual.state import VirtualState, uuid_of
 from agent.virtual.view import identity_of, links_of, processes_of, readings_of
-from tests.agent.sources.collector import running
+from agent.whole import joined
+from tests.agent.sources.collector import Collector, running
 from vocab.clock import SystemClock
 from vocab.observations import DriverCall, DriverEvent, GpuSample, NodeSeen, SourceState
 
@@ -40,6 +42,20 @@ def make(library: Path, state: VirtualState, run_dir: Path, **limits: Any) -> Nv
 def whole(sample: GpuSample) -> bool:
     """Whether GPM, which needs two samples, has spoken."""
     return sample.readings is not None and sample.readings.sm_active_ratio is not None
+
+
+async def picture(found: Collector, index: int, *, after: int = 0) -> GpuSample:
+    """The whole of what is known of one GPU, GPM included."""
+    seen: list[GpuSample] = []
+
+    def is_whole(sample: GpuSample) -> bool:
+        if sample.index != index or sample.readings is None:
+            return False
+        seen.append(joined(seen[-1] if seen else None, sample))
+        return whole(seen[-1]) and bool(seen[-1].links)
+
+    await found.find(GpuSample, is_whole, after=after)
+    return seen[-1]
 
 
 def state_is(word: str) -> Any:
@@ -76,13 +92,16 @@ async def test_both_faces_of_a_virtual_node_show_the_same(source: NvmlSource, st
     apply(state, Fault(kind="link", gpu=3, link=17))
     async with running(source) as found:
         for index, gpu in enumerate(state.gpus):
-            sample = await found.find(GpuSample, lambda one, index=index: one.index == index and whole(one))  # type: ignore[misc]
+            sample = await picture(found, index)
             assert sample.readings == readings_of(gpu)
             assert sample.links == links_of(gpu)
             assert sample.processes == processes_of(gpu)
             assert sample.errors == {}
         (seen,) = found.all(NodeSeen)
-        assert seen.gpus == tuple(identity_of(gpu, index) for index, gpu in enumerate(state.gpus))
+        plain = [msgspec.structs.replace(gpu, vbios=None, inforom=None, gsp=None) for gpu in seen.gpus]
+        assert plain == [identity_of(gpu, index) for index, gpu in enumerate(state.gpus)]
+        assert (seen.gpus[0].vbios, seen.gpus[0].inforom) == ("96.00.99.00.01", "G520.0200.00.05")
+        assert (seen.gpus[0].gsp, seen.cuda) == ("565.57.01", "12.7")
         assert (seen.driver, seen.expected_gpus) == ("565.57.01", 8)
 
 
@@ -116,7 +135,7 @@ async def test_a_gpu_that_comes_back_is_read_anew(source: NvmlSource, state: Vir
         await found.find(GpuSample, lambda one: one.error == "GPU_IS_LOST")
         after = len(found.seen)
         state.gpus[0].lost = 0
-        sample = await found.find(GpuSample, lambda one: one.index == 0 and whole(one), after=after)
+        sample = await picture(found, 0, after=after)
         assert sample.readings == readings_of(state.gpus[0])
 
 

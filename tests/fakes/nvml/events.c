@@ -6,8 +6,8 @@
 
 #define SUPPORTED                                                                                          \
     (nvmlEventTypeSingleBitEccError | nvmlEventTypeDoubleBitEccError | nvmlEventTypeXidCriticalError |     \
-     nvmlEventTypePState | nvmlEventTypeClock)
-#define POLL_MS 10
+     nvmlEventTypePState | nvmlEventTypeClock | nvmlEventTypeGpuRecoveryAction)
+#define POLL_MS 50 /* a driver sleeps until it is woken; a shared file can only be looked at */
 
 struct nvmlEventSet_st {
     uint64_t next; /* number of the first event that was not looked at */

@@ -25,12 +25,54 @@ static nvmlReturn_t give_ull(nvmlFieldValue_t *field, unsigned long long value)
     return NVML_SUCCESS;
 }
 
+/* The counter of one link that has a field of its own, as there was before Hopper; NULL if this is none. */
+static volatile uint64_t *own_field(volatile corral_gpu_t *gpu, unsigned id)
+{
+    static const struct {
+        unsigned low, high, kind; /* links 0 to 5, links 6 to 11 */
+    } ranges[] = {
+        {NVML_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_L0, NVML_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_L6, 0},
+        {NVML_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_L0, NVML_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_L6, 1},
+        {NVML_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_L0, NVML_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_L6, 2},
+    };
+    for (unsigned at = 0; at < sizeof ranges / sizeof *ranges; at++) {
+        unsigned number = CORRAL_MAX_LINKS;
+        if (id >= ranges[at].low && id < ranges[at].low + 6) number = id - ranges[at].low;
+        if (id >= ranges[at].high && id < ranges[at].high + 6) number = id - ranges[at].high + 6;
+        if (number >= gpu->link_count) continue;
+        volatile corral_link_t *link = &gpu->links[number];
+        return ranges[at].kind == 0 ? &link->crc_errors : ranges[at].kind == 1 ? &link->replays : &link->recoveries;
+    }
+    return NULL;
+}
+
 static nvmlReturn_t link_field(volatile corral_gpu_t *gpu, nvmlFieldValue_t *field)
 {
+    unsigned generation = gpu->link_count ? gpu->links[0].version : 0;
+    volatile uint64_t *own = generation && generation < 4 ? own_field(gpu, field->fieldId) : NULL;
+    if (own != NULL) return give_ull(field, *own);
     if (field->scopeId >= gpu->link_count) return NVML_ERROR_INVALID_ARGUMENT;
     volatile corral_link_t *link = &gpu->links[field->scopeId];
     switch (field->fieldId) {
-    case NVML_FI_DEV_NVLINK_GET_STATE: return give_uint(field, link->state);
+    case NVML_FI_DEV_NVLINK_ERROR_DL_REPLAY:
+    case NVML_FI_DEV_NVLINK_ERROR_DL_RECOVERY:
+    case NVML_FI_DEV_NVLINK_ERROR_DL_CRC:
+        if (generation != 4) return NVML_ERROR_NOT_SUPPORTED; /* Hopper's */
+        break;
+    case NVML_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_EVENTS:
+    case NVML_FI_DEV_NVLINK_COUNT_EFFECTIVE_BER:
+    case NVML_FI_DEV_NVLINK_COUNT_XMIT_BYTES:
+    case NVML_FI_DEV_NVLINK_COUNT_RCV_BYTES:
+        if (generation < 5) return NVML_ERROR_NOT_SUPPORTED;
+        break;
+    default: break;
+    }
+    switch (field->fieldId) {
+    case NVML_FI_DEV_NVLINK_GET_STATE: return give_uint(field, gpu->mig_mode ? 0 : link->state);
+    case NVML_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_EVENTS: return give_ull(field, link->recoveries);
+    case NVML_FI_DEV_NVLINK_COUNT_EFFECTIVE_BER: return give_ull(field, link->ber ? link->ber : 0xFFF);
+    case NVML_FI_DEV_NVLINK_COUNT_XMIT_BYTES: return give_ull(field, gpu->nvlink_tx_kib * 1024 / gpu->link_count);
+    case NVML_FI_DEV_NVLINK_COUNT_RCV_BYTES: return give_ull(field, gpu->nvlink_rx_kib * 1024 / gpu->link_count);
     case NVML_FI_DEV_NVLINK_GET_VERSION: return give_uint(field, link->version);
     case NVML_FI_DEV_NVLINK_GET_SPEED:
         return link->state ? give_uint(field, link->speed_mb_per_s) : NVML_ERROR_NOT_SUPPORTED;
@@ -41,9 +83,20 @@ static nvmlReturn_t link_field(volatile corral_gpu_t *gpu, nvmlFieldValue_t *fie
     }
 }
 
+static nvmlReturn_t remap_field(volatile corral_gpu_t *gpu, nvmlFieldValue_t *field)
+{
+    switch (field->fieldId) {
+    case NVML_FI_DEV_REMAPPED_COR: return give_uint(field, gpu->remap_correctable);
+    case NVML_FI_DEV_REMAPPED_UNC: return give_uint(field, gpu->remap_uncorrectable);
+    case NVML_FI_DEV_REMAPPED_PENDING: return give_uint(field, gpu->remap_pending);
+    default: return give_uint(field, gpu->remap_failed);
+    }
+}
+
 static nvmlReturn_t gpu_field(volatile corral_gpu_t *gpu, nvmlFieldValue_t *field)
 {
     int max = (int)gpu->temperature_max_c;
+    int modern = gpu->link_count && gpu->links[0].version >= 5;
     switch (field->fieldId) {
     case NVML_FI_DEV_ECC_CURRENT: return give_uint(field, gpu->ecc_mode);
     case NVML_FI_DEV_ECC_PENDING: return give_uint(field, gpu->ecc_mode_pending);
@@ -64,12 +117,21 @@ static nvmlReturn_t gpu_field(volatile corral_gpu_t *gpu, nvmlFieldValue_t *fiel
     case NVML_FI_DEV_POWER_AVERAGE:
     case NVML_FI_DEV_POWER_INSTANT: return give_uint(field, gpu->power_mw);
     case NVML_FI_DEV_NVLINK_LINK_COUNT: return give_uint(field, gpu->link_count);
-    case NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX: return give_ull(field, gpu->nvlink_tx_kib);
-    case NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX: return give_ull(field, gpu->nvlink_rx_kib);
-    case NVML_FI_DEV_REMAPPED_COR: return give_uint(field, gpu->remap_correctable);
-    case NVML_FI_DEV_REMAPPED_UNC: return give_uint(field, gpu->remap_uncorrectable);
-    case NVML_FI_DEV_REMAPPED_PENDING: return give_uint(field, gpu->remap_pending);
-    case NVML_FI_DEV_REMAPPED_FAILURE: return give_uint(field, gpu->remap_failed);
+    case NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX:
+        return modern ? NVML_ERROR_NOT_SUPPORTED : give_ull(field, gpu->nvlink_tx_kib);
+    case NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX:
+        return modern ? NVML_ERROR_NOT_SUPPORTED : give_ull(field, gpu->nvlink_rx_kib);
+    case NVML_FI_DEV_POWER_MIN_LIMIT: return give_uint(field, gpu->power_limit_min_mw);
+    case NVML_FI_DEV_POWER_MAX_LIMIT:
+    case NVML_FI_DEV_POWER_DEFAULT_LIMIT: return give_uint(field, gpu->power_limit_max_mw);
+    case NVML_FI_DEV_POWER_CURRENT_LIMIT:
+    case NVML_FI_DEV_POWER_REQUESTED_LIMIT: return give_uint(field, gpu->power_limit_mw);
+    case NVML_FI_DEV_REMAPPED_COR:
+    case NVML_FI_DEV_REMAPPED_UNC:
+    case NVML_FI_DEV_REMAPPED_PENDING:
+    case NVML_FI_DEV_REMAPPED_FAILURE:
+        if (gpu->mig_mode && gpu->instance_count) return NVML_ERROR_NOT_SUPPORTED;
+        return remap_field(gpu, field);
     case NVML_FI_DEV_TEMPERATURE_SHUTDOWN_TLIMIT: return give_int(field, max - (int)gpu->temperature_shutdown_c);
     case NVML_FI_DEV_TEMPERATURE_SLOWDOWN_TLIMIT: return give_int(field, max - (int)gpu->temperature_slowdown_c);
     case NVML_FI_DEV_TEMPERATURE_GPU_MAX_TLIMIT: return give_int(field, 0);
@@ -87,7 +149,8 @@ nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count, nvmlFieldV
     for (int at = 0; at < count; at++) {
         fields[at].timestamp = now.tv_sec * 1000000LL + now.tv_usec;
         fields[at].latencyUsec = 5;
-        fields[at].nvmlReturn = gpu_field(gpu, &fields[at]);
+        fields[at].nvmlReturn = gpu->bad_field && fields[at].fieldId == gpu->bad_field ? (nvmlReturn_t)gpu->bad_code
+                                                                                       : gpu_field(gpu, &fields[at]);
     }
     return NVML_SUCCESS;
 }

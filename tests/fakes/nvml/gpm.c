@@ -49,8 +49,12 @@ nvmlReturn_t nvmlGpmSampleGet(nvmlDevice_t device, nvmlGpmSample_t sample)
 nvmlReturn_t nvmlGpmMigSampleGet(nvmlDevice_t device, unsigned int instance, nvmlGpmSample_t sample)
 {
     ENTER(device, sample);
-    (void)instance;
-    return NVML_ERROR_NOT_SUPPORTED; /* MIG is off */
+    for (unsigned at = 0; gpu->mig_mode && at < gpu->instance_count; at++) {
+        if (gpu->instances[at].gi != instance) continue;
+        *sample = (struct nvmlGpmSample_st){.taken = 1, .sm_active = gpu->instances[at].sm_active_percent};
+        return NVML_SUCCESS;
+    }
+    return NVML_ERROR_INVALID_ARGUMENT;
 }
 
 static double pick(const struct nvmlGpmSample_st *sample, unsigned metric)

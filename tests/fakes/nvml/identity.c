@@ -74,10 +74,10 @@ nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned int *index)
 }
 
 TEXT(nvmlDeviceGetName, gpu->name)
-TEXT(nvmlDeviceGetUUID, gpu->uuid)
 TEXT(nvmlDeviceGetSerial, gpu->serial)
 TEXT(nvmlDeviceGetVbiosVersion, gpu->vbios)
 TEXT(nvmlDeviceGetBoardPartNumber, gpu->part_number)
+TEXT(nvmlDeviceGetInforomImageVersion, "G520.0200.00.05")
 GETTER(nvmlDeviceGetMinorNumber, unsigned int, gpu->minor)
 GETTER(nvmlDeviceGetBrand, nvmlBrandType_t, NVML_BRAND_NVIDIA)
 GETTER(nvmlDeviceGetPersistenceMode, nvmlEnableState_t, gpu->persistence)
@@ -96,7 +96,12 @@ nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *pci)
     return NVML_SUCCESS;
 }
 
-/* MIG exists on this board and is off. */
+nvmlReturn_t nvmlDeviceGetGspFirmwareVersion(nvmlDevice_t device, char *version)
+{
+    ENTER(device, version);
+    return copy_text(node->driver, version, NVML_GSP_FIRMWARE_VERSION_BUF_SIZE);
+}
+
 nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned int *current, unsigned int *pending)
 {
     ENTER(device, current);
@@ -105,17 +110,6 @@ nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned int *current, un
     return NVML_SUCCESS;
 }
 
-GETTER(nvmlDeviceGetMaxMigDeviceCount, unsigned int, 7)
-GETTER(nvmlDeviceIsMigDeviceHandle, unsigned int, 0)
-UNSUPPORTED(nvmlDeviceGetGpuInstanceId, unsigned int)
-UNSUPPORTED(nvmlDeviceGetComputeInstanceId, unsigned int)
-
-nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, unsigned int index, nvmlDevice_t *mig)
-{
-    ENTER(device, mig);
-    (void)index;
-    return NVML_ERROR_NOT_FOUND; /* no instance: MIG is off */
-}
 
 static nvmlReturn_t list_none(nvmlDevice_t device, unsigned int *count)
 {

@@ -12,6 +12,7 @@
 
 volatile corral_node_t *node;
 struct nvmlDevice_st devices[CORRAL_MAX_GPUS];
+struct nvmlDevice_st mig_devices[CORRAL_MAX_GPUS][CORRAL_MAX_INSTANCES];
 static int users; /* nvmlInit calls without their nvmlShutdown */
 
 void pause_ms(unsigned milliseconds)
@@ -50,7 +51,11 @@ nvmlReturn_t nvmlInitWithFlags(unsigned int flags)
     __atomic_add_fetch(&state->calls, 1, __ATOMIC_RELAXED);
     while (state->hang_init || state->hang) pause_ms(5);
     if (state->init_error) return (nvmlReturn_t)state->init_error;
-    for (unsigned slot = 0; slot < CORRAL_MAX_GPUS; slot++) devices[slot].slot = slot;
+    for (unsigned slot = 0; slot < CORRAL_MAX_GPUS; slot++) {
+        devices[slot].slot = slot;
+        for (unsigned at = 0; at < CORRAL_MAX_INSTANCES; at++)
+            mig_devices[slot][at] = (struct nvmlDevice_st){.slot = slot, .instance = at + 1};
+    }
     node = state;
     __atomic_add_fetch(&users, 1, __ATOMIC_SEQ_CST);
     return NVML_SUCCESS;
@@ -87,6 +92,18 @@ nvmlReturn_t enter_gpu(nvmlDevice_t device, volatile corral_gpu_t **gpu)
     while ((*gpu)->hang) pause_ms(5);
     if ((*gpu)->removed) return NVML_ERROR_GPU_IS_LOST;
     return (nvmlReturn_t)(*gpu)->lost;
+}
+
+nvmlReturn_t enter_any(nvmlDevice_t device, volatile corral_gpu_t **gpu, volatile corral_instance_t **instance)
+{
+    *instance = NULL;
+    if (device < mig_devices[0] || device >= mig_devices[0] + CORRAL_MAX_GPUS * CORRAL_MAX_INSTANCES)
+        return enter_gpu(device, gpu);
+    nvmlReturn_t entered = enter_gpu(&devices[device->slot], gpu);
+    if (entered != NVML_SUCCESS) return entered;
+    if (!(*gpu)->mig_mode || device->instance > (*gpu)->instance_count) return NVML_ERROR_INVALID_ARGUMENT; /* gone */
+    *instance = &(*gpu)->instances[device->instance - 1];
+    return NVML_SUCCESS;
 }
 
 nvmlReturn_t copy_text(volatile const char *text, char *out, unsigned length)

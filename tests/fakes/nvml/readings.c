@@ -55,6 +55,7 @@ nvmlReturn_t nvmlDeviceGetPowerManagementLimitConstraints(nvmlDevice_t device, u
 nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t *out)
 {
     ENTER(device, out);
+    if (gpu->mig_mode) return NVML_ERROR_NOT_SUPPORTED;
     out->gpu = gpu->utilization_percent;
     out->memory = gpu->memory_utilization_percent;
     return NVML_SUCCESS;
@@ -100,26 +101,6 @@ nvmlReturn_t nvmlDeviceGetViolationStatus(nvmlDevice_t device, nvmlPerfPolicyTyp
     }
 }
 
-nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *out)
-{
-    ENTER(device, out);
-    out->total = gpu->memory_total_bytes;
-    out->used = gpu->memory_used_bytes + gpu->memory_reserved_bytes; /* the first version does not tell them apart */
-    out->free = out->total - out->used;
-    return NVML_SUCCESS;
-}
-
-nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *out)
-{
-    ENTER(device, out);
-    if (out->version != nvmlMemory_v2) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-    out->total = gpu->memory_total_bytes;
-    out->reserved = gpu->memory_reserved_bytes;
-    out->used = gpu->memory_used_bytes;
-    out->free = out->total - out->reserved - out->used;
-    return NVML_SUCCESS;
-}
-
 nvmlReturn_t nvmlDeviceGetEccMode(nvmlDevice_t device, nvmlEnableState_t *current, nvmlEnableState_t *pending)
 {
     ENTER(device, current);
@@ -154,8 +135,13 @@ nvmlReturn_t nvmlDeviceGetMemoryErrorCounter(nvmlDevice_t device, nvmlMemoryErro
                                              nvmlEccCounterType_t counter, nvmlMemoryLocation_t location,
                                              unsigned long long *out)
 {
-    ENTER(device, out);
+    ENTER_ANY(device, out);
     int uncorrected = kind == NVML_MEMORY_ERROR_TYPE_UNCORRECTED, lifetime = counter == NVML_AGGREGATE_ECC;
+    if (instance != NULL) { /* only these are counted by instance */
+        if (!uncorrected || lifetime || location != NVML_MEMORY_LOCATION_SRAM) return NVML_ERROR_NOT_SUPPORTED;
+        *out = instance->sram_uncorrected;
+        return NVML_SUCCESS;
+    }
     switch (location) {
     case NVML_MEMORY_LOCATION_DRAM: *out = dram_errors(gpu, uncorrected, lifetime); return NVML_SUCCESS;
     case NVML_MEMORY_LOCATION_SRAM: *out = sram_errors(gpu, uncorrected, lifetime); return NVML_SUCCESS;
@@ -182,6 +168,7 @@ nvmlReturn_t nvmlDeviceGetRemappedRows(nvmlDevice_t device, unsigned int *correc
 {
     ENTER(device, correctable);
     if (uncorrectable == NULL || pending == NULL || failed == NULL) return NVML_ERROR_INVALID_ARGUMENT;
+    if (gpu->mig_mode && gpu->instance_count) return NVML_ERROR_NOT_SUPPORTED;
     *correctable = gpu->remap_correctable;
     *uncorrectable = gpu->remap_uncorrectable;
     *pending = gpu->remap_pending;

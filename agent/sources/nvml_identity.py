@@ -1,0 +1,60 @@
+"""Who a GPU is, and which driver runs: what is asked when the inventory is taken."""
+
+from typing import Any
+
+import msgspec
+
+from agent.sources.child import CallFailed
+from agent.sources.nvml_call import Caller, text
+from agent.sources.nvml_mig import instances, listed
+from vocab.observations import GpuIdentity
+
+
+class Versions(msgspec.Struct, frozen=True):
+    """Of the driver, of NVML's library, and the newest CUDA that the driver runs (``12.7``)."""
+
+    driver: str | None = None
+    library: str | None = None
+    cuda: str | None = None
+
+
+class Found(msgspec.Struct, frozen=True):
+    """A GPU that could be looked up."""
+
+    identity: GpuIdentity
+    handle: Any
+
+
+def versions(caller: Caller) -> Versions:
+    """The versions of this node. Raises CallFailed if not even the driver's is known."""
+    driver, library = text(caller("nvmlSystemGetDriverVersion")), text(caller("nvmlSystemGetNVMLVersion"))
+    try:
+        cuda = int(caller("nvmlSystemGetCudaDriverVersion"))
+    except CallFailed:
+        return Versions(driver, library)
+    return Versions(driver, library, f"{cuda // 1000}.{cuda % 1000 // 10}")
+
+
+def identify(caller: Caller, index: int) -> Found:
+    """The GPU of this index. Raises CallFailed."""
+    handle = caller("nvmlDeviceGetHandleByIndex", index)
+    pci = caller("nvmlDeviceGetPciInfo", handle)
+    identity = GpuIdentity(
+        uuid=text(caller("nvmlDeviceGetUUID", handle)),
+        index=index,
+        pci=f"{pci.domain:04x}:{pci.bus:02x}:{pci.device:02x}",
+        serial=_word(caller, "nvmlDeviceGetSerial", handle),  # consumer boards have none
+        name=text(caller("nvmlDeviceGetName", handle)),
+        mig=listed(instances(caller, handle)),
+        vbios=_word(caller, "nvmlDeviceGetVbiosVersion", handle),
+        inforom=_word(caller, "nvmlDeviceGetInforomImageVersion", handle),
+        gsp=_word(caller, "nvmlDeviceGetGspFirmwareVersion", handle),
+    )
+    return Found(identity, handle)
+
+
+def _word(caller: Caller, call: str, handle: Any) -> str | None:
+    try:
+        return text(caller(call, handle)) or None
+    except CallFailed:
+        return None
