@@ -10,7 +10,18 @@ from vocab.errors import ConfigError
 from vocab.states import Level
 from wire.config import load, split_address
 
+Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_-]{1,64}\Z")]
+
 LEAST_SPOOL_BYTES = 64 * 1024  # room for the events of one bad minute
+
+
+class Plugin(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A check of the node's owner (docs/plugins.md): a program by its absolute path, and its arguments."""
+
+    name: Name
+    command: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
+    period_s: Annotated[float, msgspec.Meta(ge=1)] = 60.0
+    timeout_s: Annotated[float, msgspec.Meta(gt=0)] = 10.0
 
 
 class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -35,6 +46,7 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     observe_replicas: bool = True  # look for engines on this node's GPUs that Corral did not start
     spool_limit_bytes: Annotated[int, msgspec.Meta(ge=LEAST_SPOOL_BYTES)] = 16 * 2**20
     recording_limit_bytes: Annotated[int, msgspec.Meta(ge=0)] = 16 * 2**20  # of raw observations; 0: none are kept
+    plugins: tuple[Plugin, ...] = ()
     pause_file: Path = Path("/etc/corral/PAUSE")
     token_file: Path | None = None
     tls_cert: Path | None = None
@@ -63,6 +75,18 @@ def read(path: Path) -> AgentConfig:
         raise ConfigError(f"{path}: tls_cert and tls_key: set both or none")
     try:
         split_address(config.listen)
+        _check_plugins(config.plugins)
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from error
     return config
+
+
+def _check_plugins(plugins: tuple[Plugin, ...]) -> None:
+    names = [plugin.name for plugin in plugins]
+    for plugin in plugins:
+        if names.count(plugin.name) > 1:
+            raise ConfigError(f"plugins: two are called {plugin.name!r}")
+        if not Path(plugin.command[0]).is_absolute():
+            raise ConfigError(f"plugins: {plugin.name}: command: {plugin.command[0]!r} is not an absolute path")
+        if plugin.timeout_s > plugin.period_s:
+            raise ConfigError(f"plugins: {plugin.name}: timeout_s: it must not be longer than period_s")

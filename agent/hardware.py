@@ -10,7 +10,7 @@ from agent.replicas.identity import boot_id as machine_boot_id
 from agent.replicas.record import ReplicaRecord
 from agent.sources.kmsg import KmsgSource, RealKmsg, RecordReader, VirtualKmsg
 from agent.sources.source import Source
-from agent.surroundings import around_gpus
+from agent.surroundings import around_gpus, owners_checks
 from vocab.clock import Clock
 from vocab.errors import InputError, Refused
 
@@ -89,7 +89,8 @@ class VirtualNode:
         from agent.sources.virtual import VirtualSource
 
         silicon = VirtualSource(self._config.node, self._path, self._clock, records)
-        return silicon, _kernel(self._config, VirtualKmsg(self._state), self._clock, self.boot_id, after_seq)
+        kernel = _kernel(self._config, VirtualKmsg(self._state), self._clock, self.boot_id, after_seq)
+        return silicon, kernel, *owners_checks(self._config, self._clock)
 
     def drill(self, body: bytes) -> tuple[int, ...]:
         """Let a fault happen to the virtual node. Raises InputError for one that it cannot have."""

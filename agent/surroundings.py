@@ -2,6 +2,7 @@
 
 from agent.config import AgentConfig
 from agent.sources.host import HostSource
+from agent.sources.plugin import PluginSource
 from agent.sources.service import ServiceSource
 from agent.sources.source import Source
 from vocab.clock import Clock
@@ -10,4 +11,9 @@ from vocab.clock import Clock
 def around_gpus(config: AgentConfig, clock: Clock) -> tuple[Source, ...]:
     """The sources of a real node beside its driver and its kernel log."""
     host = HostSource(config.node, config.state_dir, clock, ports=config.network_ports)
-    return host, ServiceSource(config.node, clock)
+    return host, ServiceSource(config.node, clock), *owners_checks(config, clock)
+
+
+def owners_checks(config: AgentConfig, clock: Clock) -> tuple[Source, ...]:
+    """A source for each plug-in of the configuration; a virtual node has them too."""
+    return tuple(PluginSource(config.node, plugin, clock) for plugin in config.plugins)

@@ -51,10 +51,15 @@ class ChecksProbe(msgspec.Struct):
         )
 
     def _passed(self, check: Check) -> Sequence[Verdict]:
-        code = self.reported.pop(_key(check), None)
-        if code is None:
-            return ()
-        return (Clear(code=code, at=check.at, gpu=check.gpu, device=_device(check, code), proven=True),)
+        """What it takes back: of its GPU, or of all where it names none."""
+        key = _key(check)
+        keys = [key] if check.gpu else [known for known in self.reported if known.startswith(key)]
+        ended = [(known.removeprefix(f"{check.check}/") or None, self.reported.pop(known, None)) for known in keys]
+        return tuple(
+            Clear(code=code, at=check.at, gpu=gpu, device=_device(check, code), proven=True)
+            for gpu, code in ended
+            if code is not None
+        )
 
     def forget(self, gpu: str) -> None:
         """A reset proves nothing to a check: it is run again."""

@@ -35,6 +35,11 @@ def test_the_defaults_are_safe(tmp_path):
         ('listen = "here"', "listen"),
         ('tls_cert = "/c"', "tls_key"),
         ("node =", "TOML"),
+        ('[[plugins]]\nname = "a b"\ncommand = ["/c"]', "plugins"),
+        ('[[plugins]]\nname = "a"\ncommand = []', "command"),
+        ('[[plugins]]\nname = "a"\ncommand = ["c"]', "absolute"),
+        ('[[plugins]]\nname = "a"\ncommand = ["/c"]\nperiod_s = 5', "timeout_s"),
+        ('[[plugins]]\nname = "a"\ncommand = ["/c"]\n[[plugins]]\nname = "a"\ncommand = ["/d"]', "two are called"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_file(tmp_path, line, named):
