@@ -3,7 +3,7 @@
 Uncorrectable (volatile): any growth is an event; the counter starts anew at driver load and reset, and a
 fall is such a start, never a negative count. Correctable: a rate that lasts is what counts, for it blinds
 monitors under load long before anything is logged; a rate that stops proves nothing, so it ends only by
-a reset or a person.
+a reset or a person. Where a source has no volatile counter of a GPU, its lifetime counter tells the same growth.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,14 @@ RATE = "ecc_correctable_rate"
 ERROR_PER_S = 100.0  # field report of a board at thousands per second under load; sound boards are far below 1
 WARN_PER_S = 10.0  # DCGM's figure for the highest rate of single-bit errors
 WINDOW_S = 9.5  # counters are read every 10 s: a rate over less sees the same value twice
-SHOWN = ("ecc_correctable", "ecc_uncorrectable", "ecc_uncorrectable_lifetime", "remap_pending")
+SHOWN = (
+    "ecc_correctable",
+    "ecc_correctable_lifetime",
+    "ecc_uncorrectable",
+    "ecc_uncorrectable_lifetime",
+    "remap_pending",
+)
+WORDS = {"since_reset": "since the last reset", "in_its_life": "in its life"}
 
 
 class Rate(msgspec.Struct):
@@ -60,6 +67,7 @@ class EccProbe(msgspec.Struct):
 
     uncorrectable: dict[str, Baseline] = {}
     rates: dict[str, Rate] = {}
+    volatile: set[str] = set()  # ``gpu/counter`` that were ever read: their lifetime counters are not looked at
 
     def observe(self, observation: AnyObservation, scene: Scene, now: float) -> Sequence[Verdict]:
         """Take one sample of one GPU."""
@@ -71,21 +79,31 @@ class EccProbe(msgspec.Struct):
         found = (self._uncorrectable(observation, gpu, now), self._rate(observation, gpu, now))
         return tuple(verdict for verdict in found if verdict is not None)
 
+    def _figure(self, sample: GpuSample, gpu: str, name: str) -> int | None:
+        """The volatile counter; the one of the GPU's life where that was never read."""
+        count = plausible(getattr(sample.readings, name))
+        if count is not None:
+            self.volatile.add(f"{gpu}/{name}")
+        elif f"{gpu}/{name}" not in self.volatile:
+            count = plausible(getattr(sample.readings, f"{name}_lifetime"))
+        return count
+
     def _uncorrectable(self, sample: GpuSample, gpu: str, now: float) -> Finding | None:
-        count = plausible(sample.readings.ecc_uncorrectable if sample.readings else None)
+        count = self._figure(sample, gpu, "ecc_uncorrectable")
         if count is None:
             return None
         baseline = self.uncorrectable.setdefault(gpu, Baseline())
-        grown = baseline.grew(count, now)
+        since = "since_reset" if f"{gpu}/ecc_uncorrectable" in self.volatile else "in_its_life"
+        grown = baseline.grew(count, now) if since == "since_reset" else baseline.rose(count, now)
         if grown == 0:
             return None
-        text = f"{grown} more uncorrectable memory errors ({count} since the last reset)"
+        text = f"{grown} more uncorrectable memory errors ({count} {WORDS[since]})"
         first = (baseline.epoch, UNCORRECTABLE, count)
-        fields = {"grown": grown, "since_reset": count}
+        fields = {"grown": grown, since: count}
         return finding(sample, gpu, UNCORRECTABLE, text, names=SHOWN, first=first, fields=fields)
 
     def _rate(self, sample: GpuSample, gpu: str, now: float) -> Finding | None:
-        count = plausible(sample.readings.ecc_correctable if sample.readings else None)
+        count = self._figure(sample, gpu, "ecc_correctable")
         if count is None:
             return None
         rate = self.rates.setdefault(gpu, Rate())
