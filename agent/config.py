@@ -1,7 +1,7 @@
 """The agent's configuration: one TOML file, read once. An unknown key or a wrong unit stops the start."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 import msgspec
@@ -39,6 +39,9 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     level: Level = Level.OBSERVE
     virtual: str | None = None
     nvml_library: Path | None = None
+    dcgm: str = "auto"  # or off, embedded, HOST:PORT, unix://PATH of a host engine
+    dcgm_bindings: Path | None = None  # the folder of dcgm_agent.py; empty: where DCGM 3 and 4 put it
+    dcgm_profiling: Literal["auto", "on", "off"] = "auto"  # auto: only on boards where it disturbs no other tool
     kmsg: Path = Path("/dev/kmsg")
     network_ports: tuple[str, ...] = ()  # those that have to be up; all others count if they had a link in this boot
     replica_base_port: Annotated[int, msgspec.Meta(ge=1, le=65000)] = 7430
@@ -76,9 +79,19 @@ def read(path: Path) -> AgentConfig:
     try:
         split_address(config.listen)
         _check_plugins(config.plugins)
+        _check_dcgm(config.dcgm)
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from error
     return config
+
+
+
+def _check_dcgm(engine: str) -> None:
+    if engine in {"auto", "off", "embedded"} or engine.startswith("unix:///"):
+        return
+    if engine.startswith("unix:"):
+        raise ConfigError(f"dcgm: {engine!r} must be like unix:///run/nvidia-dcgm.socket")
+    split_address(engine, "dcgm")
 
 
 def _check_plugins(plugins: tuple[Plugin, ...]) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from agent.config import AgentConfig
+from agent.driver import dcgm_source, nvml_source
 from agent.replicas.identity import boot_id as machine_boot_id
 from agent.replicas.record import ReplicaRecord
 from agent.sources.kmsg import KmsgSource, RealKmsg, RecordReader, VirtualKmsg
@@ -54,12 +55,12 @@ class RealNode:
 
     def sources(self, records: Records, after_seq: int | None) -> tuple[Source, ...]:
         """The driver, in a process of its own, the kernel log, and the host."""
-        from agent.sources.nvml import NvmlSource
-
         config = self._config
-        nvml = NvmlSource(config.node, config.nvml_library, config.run_dir, self._clock)
+        dcgm = dcgm_source(config, self._clock)
+        nvml = nvml_source(config, self._clock, dcgm)
         kernel = _kernel(config, RealKmsg(config.kmsg), self._clock, self.boot_id, after_seq)
-        return nvml, kernel, *around_gpus(config, self._clock)
+        driver = (nvml, dcgm) if dcgm else (nvml,)
+        return *driver, kernel, *around_gpus(config, self._clock)
 
     def drill(self, body: bytes) -> tuple[int, ...]:
         """Refused: nothing breaks real hardware on purpose."""

@@ -104,8 +104,10 @@ class Latest:
     @property
     def unknown_because(self) -> str | None:
         """Why no GPU can be read, if none can."""
-        down = [view for view in self.sources.values() if view.source == "nvml" and view.state == "down"]
-        return (down[0].error or "the driver cannot be read") if down else None
+        nvml, dcgm = self.sources.get("nvml"), self.sources.get("dcgm")
+        if nvml is None or nvml.state != "down" or (dcgm is not None and dcgm.state != "down"):
+            return None
+        return nvml.error or "the driver cannot be read"
 
     def facts(self, node: str, boot_id: str) -> NodeFacts | None:
         """What the node is; None until its inventory, or the reason why there is none, is known."""

@@ -63,7 +63,7 @@ class DcgmSource:
         self._need_after_s = need_after_s
         self._alone_after_s = alone_after_s
         limits = Limits(hang_after_s=hang_after_s, give_up_s=give_up_s, look_s=look_s, retry_s=retry_s)
-        self._keeper = Keeper(self, self.name, CHILD, run_dir, clock, limits, environment)
+        self.keeper = Keeper(self, self.name, CHILD, run_dir, clock, limits, environment)
         self._emit: Emit = lambda _: None
         self._bindings: Path | None = None
         self._opened: Opened | None = None
@@ -78,7 +78,7 @@ class DcgmSource:
     async def run(self, emit: Emit) -> None:
         """Observe until cancelled."""
         self._emit = emit
-        await self._keeper.run(self._node)
+        await self.keeper.run(self._node)
 
     # beside NVML
 
@@ -90,7 +90,7 @@ class DcgmSource:
                 return self._completed(observation, gpu, readings)
             case GpuSample():
                 self._nvml_at = self._clock.monotonic()
-            case NodeSeen(gpus=()) if self._opened is not None and self._keeper.live:
+            case NodeSeen(gpus=()) if self._opened is not None and self.keeper.live:
                 opened = self._opened
                 return msgspec.structs.replace(
                     observation, driver=opened.driver, gpus=opened.gpus, expected_gpus=opened.count

@@ -116,7 +116,7 @@ def test_an_inventory_without_gpus_gets_dcgms_while_it_is_connected(beside: Besi
     gpu = GpuIdentity(uuid=GPU, index=0, pci="0000:1b:00")
     beside.source.take(Opened("580.105.08", "4.6.0", 1, (gpu,)))
     assert beside.source.complete(empty) == empty  # the connection is gone
-    beside.source._keeper.live = True
+    beside.source.keeper.live = True
     completed = beside.source.complete(empty)
     assert isinstance(completed, NodeSeen)
     assert (completed.gpus, completed.driver, completed.expected_gpus) == ((gpu,), "580.105.08", 1)
