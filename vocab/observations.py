@@ -42,7 +42,6 @@ class PciDevice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     class_: str | None = msgspec.field(default=None, name="class")
     driver: str | None = None
 
-
     @property
     def is_passed_on(self) -> bool:
         """Whether a driver holds it for a virtual machine."""
@@ -174,9 +173,6 @@ class Member(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     mig: Mig | None = None
 
 
-class Exit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How a replica's process ended."""
-
 class Owner(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Who runs what Corral found and did not start: ``kind`` systemd-unit, kubernetes, container, slurm or process.
 
@@ -191,6 +187,9 @@ class Owner(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         user = "" if self.uid is None else f", uid {self.uid}"
         return f"{self.kind} {self.name}{user}"
 
+
+class Exit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How a replica's process ended."""
 
     code: int | None = None
     signal: int | None = None
@@ -208,12 +207,12 @@ class ReplicaSeen(Observation, frozen=True, kw_only=True, omit_defaults=True, ta
     pids: tuple[int, ...] = ()
     phase: str | None = None  # starting, ready, draining or stopped
     observed: bool = False
-    ready: bool | None = None
-    running: int | None = None
-    waiting: int | None = None
     owner: Owner | None = None  # of an observed one
     engine: str | None = None
     model: str | None = None  # as it calls it itself
+    ready: bool | None = None
+    running: int | None = None
+    waiting: int | None = None
     oldest_wait_s: float | None = None
     step: int | None = None
     tokens: int | None = None
