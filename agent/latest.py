@@ -120,6 +120,7 @@ class Latest:
             node=node,
             boot_id=seen.boot_id if seen else boot_id,
             boot_at=seen.boot_at if seen else None,
+            booting=seen.booting if seen else False,
             virtual=seen.virtual if seen else False,
             level=self._level,
             version=self._version,

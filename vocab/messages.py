@@ -69,6 +69,7 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     node: str
     boot_id: str
     boot_at: float | None = None
+    booting: bool = False  # its start is not over: it takes no work yet
     virtual: bool = False
     level: Level = Level.OBSERVE
     version: str = ""

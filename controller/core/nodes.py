@@ -96,6 +96,11 @@ class Node(msgspec.Struct):
         return self.facts_at is not None or self.reported_at is not None
 
     @property
+    def is_booting(self) -> bool:
+        """Whether its start is not over: what it lists now is not what it will have."""
+        return self.facts is not None and self.facts.booting
+
+    @property
     def has_told(self) -> bool:
         """Whether it has told the list of its replicas in this life of the controller."""
         return self.replicas_at is not None

@@ -1,8 +1,8 @@
 """Placement: on which GPUs a replica starts. All its members are on one node; a tie is decided by a hash of ids.
 
 A GPU takes work if it is fresh and answers, in service, not held, not failed or lost, without a replica, its node is
-live, and no condition blocks it (memory that nobody owns up to, a driver that could start nothing). Spread comes before
-density: a node with fewer replicas of the deployment first, then one with less room left over.
+live and has booted, and no condition blocks it (memory that nobody owns up to, a driver that could start nothing).
+Spread comes before density: a node with fewer replicas of the deployment first, then one with less room left over.
 """
 
 from collections import Counter, defaultdict
@@ -24,6 +24,7 @@ def is_placeable(fleet: Fleet, gpu: Gpu, now: float) -> bool:
         gpu.is_fresh(now)
         and gpu.answers
         and fleet.node(gpu.node).was_heard
+        and not fleet.node(gpu.node).is_booting
         and fleet.node_state(gpu.node) == NodeState.LIVE
         and not fleet.holds_on(uuid)
         and fleet.health(uuid) not in {Health.FAILED, Health.LOST}

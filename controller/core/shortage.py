@@ -22,7 +22,8 @@ def no_room(fleet: Fleet, deployment: Deployment, now: float) -> str:
     return f"{'no GPU is free' if wanted == 1 else f'no node has {wanted} GPUs free'}: {told}"
 
 
-WORDS = ("lost", "held", "failed", "unknown", "occupied", "blocked", "free")  # what keeps work off a GPU, first match
+# what keeps work off a GPU, first match
+WORDS = ("lost", "held", "failed", "booting", "unknown", "occupied", "blocked", "free")
 
 
 def _obstacle(fleet: Fleet, gpu: Gpu, now: float) -> str:
@@ -33,6 +34,7 @@ def _obstacle(fleet: Fleet, gpu: Gpu, now: float) -> str:
         health is Health.LOST,
         bool(fleet.holds_on(uuid)),
         health is Health.FAILED,
+        fleet.node(gpu.node).is_booting,
         silent or not gpu.answers,
         bool(fleet.roster.on(uuid)),
         not is_placeable(fleet, gpu, now),

@@ -150,6 +150,7 @@ class Watched:
             node=self.name,
             boot_id=seen.boot_id,
             boot_at=seen.boot_at,
+            booting=seen.booting,
             virtual=seen.virtual,
             level=self.level,
             driver=seen.driver,

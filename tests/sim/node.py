@@ -66,6 +66,7 @@ class Node:
         self.told_facts: NodeFacts | None = None
         self.answered: set[str] = set()
         self.paused = False
+        self.booting = False
 
     # -- what happens to it ---------------------------------------------------------------------------
 
@@ -219,6 +220,7 @@ class Node:
             node=self.name,
             boot_id=self.boot_id,
             boot_at=self.booted_at,
+            booting=self.booting,
             virtual=True,
             level=self.level,
             gpus=tuple(

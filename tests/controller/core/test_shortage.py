@@ -89,6 +89,20 @@ def test_a_gpu_whose_last_reading_failed_takes_nothing_until_the_next_good_one(m
     assert states(world) == ["chat ready"]
 
 
+def test_a_node_that_boots_takes_nothing_until_its_start_is_over(make_world: MakeWorld) -> None:
+    world = make_world(Deployment(name="idle", replicas=0), gpus=1)
+    node = world.nodes["n1"]
+    node.booting = True
+    world.run(2)
+    world.deployments.append(Deployment(name="chat"))
+    world._declare()
+    world.run(10)
+    assert because(world) == "1 to start: no GPU is free: 1 booting"
+    node.booting = False
+    world.run(10)
+    assert states(world) == ["chat ready"]
+
+
 def test_counts_say_what_each_gpu_is_busy_with(make_world: MakeWorld) -> None:
     world = make_world(Deployment(name="chat", replicas=3), Deployment(name="pair", gpus_per_replica=2), gpus=4)
     node = world.nodes["n1"]
