@@ -42,6 +42,7 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     dcgm: str = "auto"  # or off, embedded, HOST:PORT, unix://PATH of a host engine
     dcgm_bindings: Path | None = None  # the folder of dcgm_agent.py; empty: where DCGM 3 and 4 put it
     dcgm_profiling: Literal["auto", "on", "off"] = "auto"  # auto: only on boards where it disturbs no other tool
+    dcgm_exporter: str | None = None  # the URL of its metrics, where one runs: http://127.0.0.1:9400/metrics
     kmsg: Path = Path("/dev/kmsg")
     network_ports: tuple[str, ...] = ()  # those that have to be up; all others count if they had a link in this boot
     replica_base_port: Annotated[int, msgspec.Meta(ge=1, le=65000)] = 7430
@@ -76,6 +77,8 @@ def read(path: Path) -> AgentConfig:
         )
     if (config.tls_cert is None) != (config.tls_key is None):
         raise ConfigError(f"{path}: tls_cert and tls_key: set both or none")
+    if config.dcgm_exporter is not None and not urlsplit(config.dcgm_exporter).hostname:
+        raise ConfigError(f"{path}: dcgm_exporter: {config.dcgm_exporter!r} must be like http://127.0.0.1:9400/metrics")
     try:
         split_address(config.listen)
         _check_plugins(config.plugins)

@@ -11,7 +11,7 @@ from agent.replicas.identity import boot_id as machine_boot_id
 from agent.replicas.record import ReplicaRecord
 from agent.sources.kmsg import KmsgSource, RealKmsg, RecordReader, VirtualKmsg
 from agent.sources.source import Source
-from agent.surroundings import around_gpus, owners_checks
+from agent.surroundings import around_gpus, owners_checks, with_exporter
 from vocab.clock import Clock
 from vocab.errors import InputError, Refused
 
@@ -59,7 +59,7 @@ class RealNode:
         dcgm = dcgm_source(config, self._clock)
         nvml = nvml_source(config, self._clock, dcgm)
         kernel = _kernel(config, RealKmsg(config.kmsg), self._clock, self.boot_id, after_seq)
-        driver = (nvml, dcgm) if dcgm else (nvml,)
+        driver = (*with_exporter(nvml, config, self._clock), *((dcgm,) if dcgm else ()))
         return *driver, kernel, *around_gpus(config, self._clock)
 
     def drill(self, body: bytes) -> tuple[int, ...]:

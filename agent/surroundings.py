@@ -1,6 +1,8 @@
-"""What is watched around the GPUs: the host, its services, and the checks of the node's owner."""
+"""What is watched around the GPUs: a dcgm-exporter, the host, its services, and the checks of the node's owner."""
 
 from agent.config import AgentConfig
+from agent.sources.completed import Completed
+from agent.sources.exporter import ExporterSource
 from agent.sources.host import HostSource
 from agent.sources.plugin import PluginSource
 from agent.sources.service import ServiceSource
@@ -12,6 +14,14 @@ def around_gpus(config: AgentConfig, clock: Clock) -> tuple[Source, ...]:
     """The sources of a real node beside its driver and its kernel log."""
     host = HostSource(config.node, config.state_dir, clock, ports=config.network_ports)
     return host, ServiceSource(config.node, clock), *owners_checks(config, clock)
+
+
+def with_exporter(nvml: Source, config: AgentConfig, clock: Clock) -> tuple[Source, ...]:
+    """NVML, and where one is configured the exporter that completes its samples."""
+    if config.dcgm_exporter is None:
+        return (nvml,)
+    exporter = ExporterSource(config.node, config.dcgm_exporter, clock)
+    return Completed(nvml, (exporter.complete,)), exporter
 
 
 def owners_checks(config: AgentConfig, clock: Clock) -> tuple[Source, ...]:

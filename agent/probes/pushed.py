@@ -5,6 +5,7 @@ own. If the line comes after all, it is the same fault. A check that repeats wha
 witness of that event and changes nothing in its judgement, whatever the check thinks of its number.
 """
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 
@@ -19,7 +20,8 @@ from vocab.pci import pci_address
 AWAIT_S = 5.0  # the line and the event leave the driver together; reading either may lag
 SAME_S = 60.0  # as long as repeats fold
 MOST = 512
-SOURCES = {"nvml": Source.NVML, "dcgm": Source.DCGM}
+SOURCES = {"nvml": Source.NVML, "dcgm": Source.DCGM, "exporter": Source.EXPORTER}
+LATE_S = {"exporter": 90.0}  # it collects each 30 s, is asked each 15 s, and keeps the last Xid: others were quicker
 _NAMED = re.compile(r"\bX(?:ID|id) (\d{1,6})\b")
 _XID_ERROR = "XID"  # in DCGM's name of the error
 _NO_INSTANCE = 0xFFFFFFFF
@@ -43,17 +45,20 @@ class PushedProbe(msgspec.Struct):
         """Take a driver's event or the outcome of a check."""
         match observation:
             case DriverEvent(type="xid", data=int(number)):
-                self._report(_reported(observation, number, scene), now)
+                late_s = LATE_S.get(observation.source, 0.0)
+                self._report(_reported(observation, number, scene), now, late_s)
             case Check(result="problem"):
                 named = named_xid(observation)
                 if named is not None:
                     return self._witness(_checked(observation, named, scene), now)
         return ()
 
-    def _report(self, found: Finding, now: float) -> None:
+    def _report(self, found: Finding, now: float, late_s: float) -> None:
         key = _key(found)
-        if now - self.heard_at.get(key, -AWAIT_S - 1) <= AWAIT_S:
+        if now - self.heard_at.get(key, -math.inf) <= AWAIT_S + late_s:
             return  # the line was quicker
+        if late_s and now - self.raised.get(key, -math.inf) <= AWAIT_S + late_s:
+            return  # so was the driver's own event
         others = [report for report in self.waiting if _key(report.finding) == key]
         if any(report.finding.source is not found.source for report in others):
             return  # NVML and DCGM tell of one Xid

@@ -35,6 +35,7 @@ def test_the_defaults_are_safe(tmp_path):
         ('listen = "here"', "listen"),
         ('tls_cert = "/c"', "tls_key"),
         ("node =", "TOML"),
+        ('dcgm_exporter = "here"', "dcgm_exporter"),
         ('[[plugins]]\nname = "a b"\ncommand = ["/c"]', "plugins"),
         ('[[plugins]]\nname = "a"\ncommand = []', "command"),
         ('[[plugins]]\nname = "a"\ncommand = ["c"]', "absolute"),
