@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import logging
 import signal
 import sys
 from collections.abc import Sequence
@@ -16,6 +17,8 @@ from vocab.errors import CorralError
 from wire import logs
 
 PROGRAM = "corral-agent"
+
+log = logging.getLogger(__name__)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -39,7 +42,8 @@ async def _run(config: AgentConfig) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    await Agent(config, SystemClock()).run(stop)
+    while await Agent(config, SystemClock()).run(stop):
+        log.warning("the virtual node has booted: the agent starts anew, as its service manager would start it")
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from uuid import uuid4
 from agent.api import Api
 from agent.config import AgentConfig
 from agent.export import Export
+from agent.hands import Hands
 from agent.hardware import hardware
 from agent.latest import Latest
 from agent.loop import Loop
@@ -85,6 +86,11 @@ class Agent:
             scribe=self.scribe, replicas=self.supervisor, latest=self.latest, page=page, export=self.export,
             ring=self.ring, observed=self.observed.statuses,
         )  # fmt: skip
+        self.hands = Hands(
+            node=node, level=config.level, state_dir=config.state_dir, pause_file=config.pause_file, clock=clock,
+            hardware=self.hardware, loop=self.loop, latest=self.latest, supervisor=self.supervisor, warden=self.warden,
+        )  # fmt: skip
+        self.warden.hands = self.hands
         self._client = Client(config.controller, token=self._token, tls=_client_tls(config))
         self.uplink = Uplink(
             self._client, self.loop, node, uuid4().hex[:12], self.spool, page, clock, self.export, desired_path, desired
@@ -95,8 +101,11 @@ class Agent:
     def _wake(self) -> None:
         self.uplink.wake()
 
-    async def run(self, stop: asyncio.Event) -> None:
-        """Work until ``stop`` is set. Raises ConfigError if the address cannot be had."""
+    async def run(self, stop: asyncio.Event) -> bool:
+        """Work until ``stop`` is set. True: a virtual node has booted meanwhile, so an agent starts anew.
+
+        Raises ConfigError if the address cannot be had.
+        """
         config = self._config
         api = Api(
             self.loop, self.latest, self.warden, self.spool, self.uplink, config.controller, self.hardware, self.ring
@@ -106,31 +115,39 @@ class Agent:
         self.listens = True
         try:
             async with self._client:
-                await self._work(stop)
+                return await self._work(stop)
         finally:
             await self.scribe.close()
             self.ring.flush()
             await runner.cleanup()
 
-    async def _work(self, stop: asyncio.Event) -> None:
+    async def _work(self, stop: asyncio.Event) -> bool:
         sources: tuple[Source, ...] = self.hardware.sources(self.supervisor.records, self._after_seq)
         if self._config.observe_replicas:
             sources = (*sources, self.observed)
-        works = [self.loop.run(), self.supervisor.run(), self.uplink.run(), *map(self._watch, sources)]
+        works = [
+            self.loop.run(),
+            self.supervisor.run(),
+            self.uplink.run(),
+            self.hands.run(),
+            *map(self._watch, sources),
+        ]
         tasks = [asyncio.ensure_future(work) for work in works]
         log.info("agent runs", extra={"node": self._config.node, "virtual": self.hardware.virtual})
         notify("READY=1")
-        ended = asyncio.ensure_future(stop.wait())
+        ended, booted = asyncio.ensure_future(stop.wait()), asyncio.ensure_future(self.hardware.booted())
         try:
-            await asyncio.wait([ended, *tasks], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([ended, booted, *tasks], return_when=asyncio.FIRST_COMPLETED)
             notify("STOPPING=1")
         finally:
-            for task in (ended, *tasks):
+            again = booted.done() and not ended.done()
+            for task in (ended, booted, *tasks):
                 task.cancel()
             results = await asyncio.gather(*tasks, return_exceptions=True)
         broken = [result for result in results if isinstance(result, Exception)]
         if broken:
             raise broken[0]
+        return again
 
     async def _watch(self, source: Source) -> None:
         """Run one source; one that breaks is started again, for the others must not suffer."""

@@ -51,6 +51,7 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     spool_limit_bytes: Annotated[int, msgspec.Meta(ge=LEAST_SPOOL_BYTES)] = 16 * 2**20
     recording_limit_bytes: Annotated[int, msgspec.Meta(ge=0)] = 16 * 2**20  # of raw observations; 0: none are kept
     plugins: tuple[Plugin, ...] = ()
+    helper_socket: Path = Path("/run/corral-roothelper.sock")  # of the root helper; without it nothing is repaired
     pause_file: Path = Path("/etc/corral/PAUSE")
     token_file: Path | None = None
     tls_cert: Path | None = None

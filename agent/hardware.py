@@ -1,5 +1,8 @@
 """What this agent watches: a real node's driver and kernel log, or a virtual node's file. Chosen once, at start."""
 
+import asyncio
+import contextlib
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
@@ -9,6 +12,7 @@ from agent.config import AgentConfig
 from agent.driver import dcgm_source, nvml_source
 from agent.replicas.identity import boot_id as machine_boot_id
 from agent.replicas.record import ReplicaRecord
+from agent.roothelper.client import ChildHelper, Helper, SocketHelper
 from agent.sources.kmsg import KmsgSource, RealKmsg, RecordReader, VirtualKmsg
 from agent.sources.source import Source
 from agent.surroundings import around_gpus, owners_checks, with_exporter
@@ -16,7 +20,13 @@ from vocab.clock import Clock
 from vocab.errors import InputError, Refused
 
 if TYPE_CHECKING:
+    from agent.sources.nvml import NvmlSource
     from agent.virtual.state import VirtualState
+
+SLOW_S = 11.0  # what NVML reads least often of what changes (10 s), and one pass
+BOOT_LOOK_S = 0.1
+KEPT_RECORDS = 5000
+MOST_RECORDS = 100_000  # more than any ring holds: a log that grows while it is read must end
 
 Records = Callable[[], Sequence[ReplicaRecord]]
 
@@ -42,6 +52,35 @@ class Hardware(Protocol):
         """Let the fault in this JSON happen; the kernel records that it wrote. Raises Refused on a real node."""
         ...
 
+    @property
+    def slow_s(self) -> float:
+        """The longest time between two reads of one figure that changes."""
+        ...
+
+    def helper(self) -> Helper:
+        """Who does here what needs root."""
+        ...
+
+    def kernel_log(self) -> Sequence[bytes]:
+        """The newest records. Raises OSError."""
+        ...
+
+    def driver_pids(self) -> frozenset[int]:
+        """Our children that have the driver open."""
+        ...
+
+    async def let_go(self) -> None:
+        """End them and start none."""
+        ...
+
+    def take_up(self) -> None:
+        """Start them again."""
+        ...
+
+    async def booted(self) -> None:
+        """Return once this node runs another boot than when this was called; a real one's boot ends the waiting."""
+        ...
+
 
 class RealNode:
     """NVML, the kernel log, and what is around them."""
@@ -52,15 +91,44 @@ class RealNode:
         self._config = config
         self._clock = clock
         self.boot_id = machine_boot_id()
+        self._nvml: NvmlSource | None = None
 
     def sources(self, records: Records, after_seq: int | None) -> tuple[Source, ...]:
         """The driver, in a process of its own, the kernel log, and the host."""
         config = self._config
         dcgm = dcgm_source(config, self._clock)
-        nvml = nvml_source(config, self._clock, dcgm)
+        self._nvml = nvml = nvml_source(config, self._clock, dcgm)
         kernel = _kernel(config, RealKmsg(config.kmsg), self._clock, self.boot_id, after_seq)
         driver = (*with_exporter(nvml, config, self._clock), *((dcgm,) if dcgm else ()))
         return *driver, kernel, *around_gpus(config, self._clock)
+
+    slow_s = SLOW_S
+
+    def helper(self) -> Helper:
+        """The root helper behind its socket."""
+        return SocketHelper(self._config.helper_socket)
+
+    def kernel_log(self) -> Sequence[bytes]:
+        """Of /dev/kmsg. Raises OSError."""
+        return newest(RealKmsg(self._config.kmsg))
+
+    def driver_pids(self) -> frozenset[int]:
+        """The child that has NVML open."""
+        return self._nvml.keeper.pids() if self._nvml is not None else frozenset()
+
+    async def let_go(self) -> None:
+        """NVML is closed."""
+        if self._nvml is not None:
+            await self._nvml.keeper.rest()
+
+    def take_up(self) -> None:
+        """NVML is opened again."""
+        if self._nvml is not None:
+            self._nvml.keeper.wake()
+
+    async def booted(self) -> None:
+        """Never: a boot ends this process."""
+        await asyncio.Event().wait()
 
     def drill(self, body: bytes) -> tuple[int, ...]:
         """Refused: nothing breaks real hardware on purpose."""
@@ -93,6 +161,32 @@ class VirtualNode:
         kernel = _kernel(self._config, VirtualKmsg(self._state), self._clock, self.boot_id, after_seq)
         return silicon, kernel, *owners_checks(self._config, self._clock)
 
+    slow_s = 0.0
+
+    def helper(self) -> Helper:
+        """A child of ours that serves this node's file."""
+        return ChildHelper(self._path, self._config.pause_file)
+
+    def kernel_log(self) -> Sequence[bytes]:
+        """Its own."""
+        return newest(VirtualKmsg(self._state))
+
+    def driver_pids(self) -> frozenset[int]:
+        """None: the file is read in this process, as no driver could be."""
+        return frozenset()
+
+    async def let_go(self) -> None:
+        """Nothing is open."""
+
+    def take_up(self) -> None:
+        """Nothing was closed."""
+
+    async def booted(self) -> None:
+        """Return once the file has another boot id."""
+        boot = self.boot_id
+        while self.boot_id == boot:  # noqa: ASYNC110 - a file tells nobody
+            await asyncio.sleep(BOOT_LOOK_S)
+
     def drill(self, body: bytes) -> tuple[int, ...]:
         """Let a fault happen to the virtual node. Raises InputError for one that it cannot have."""
         from agent.virtual.faults import Fault, apply
@@ -102,6 +196,20 @@ class VirtualNode:
         except msgspec.DecodeError as error:
             raise InputError(f"the drill is wrong: {error}") from error
         return apply(self._state, fault)
+
+
+def newest(reader: RecordReader) -> Sequence[bytes]:
+    """The last records of a kernel log that is opened for this alone. Raises OSError."""
+    found: deque[bytes] = deque(maxlen=KEPT_RECORDS)
+    try:
+        for _ in range(MOST_RECORDS):
+            with contextlib.suppress(BrokenPipeError):  # some were overwritten
+                found.append(reader.read())
+    except BlockingIOError:
+        pass
+    finally:
+        reader.close()
+    return tuple(found)
 
 
 def hardware(config: AgentConfig, clock: Clock) -> Hardware:

@@ -10,7 +10,7 @@ from vocab.catalogue.boards import reset_group
 from vocab.events import Event
 from vocab.messages import NodeFacts
 from vocab.observations import AnyObservation, GpuSample, NodeSeen, SourceState
-from vocab.states import Level
+from vocab.states import ActionKind, Level
 
 RECENT_EVENTS = 256
 STALE_S = 15.0  # a reading older than this is not shown as one: slow readings come every 10 s
@@ -49,6 +49,7 @@ class Latest:
         self.gpus: dict[str, GpuView] = {}
         self.sources: dict[str, SourceView] = {}
         self.events: OrderedDict[str, Event] = OrderedDict()
+        self.abilities: tuple[ActionKind, ...] | None = None
 
     def take(self, observation: AnyObservation, scene: Scene, now: float) -> None:
         """Note what this observation shows."""
@@ -131,6 +132,7 @@ class Latest:
             passed_on=tuple(device.pci for device in (seen.pci_devices or () if seen else ()) if device.is_passed_on),
             period_s=(seen.period_s if seen else None) or 1.0,
             unknown_because=unknown,
+            abilities=self.abilities,
         )
 
     def ready(self) -> tuple[bool, str]:

@@ -135,6 +135,11 @@ class Loop:
         self._settle([], self._warden.tick(now), now)
         self._warden.converge()
 
+    def answer(self, item: Item) -> None:
+        """What came of an order that takes its time."""
+        self._keep([item])
+        self._record([item], self.now())
+
     def _guarded(self, part: str, act: Callable[[], None]) -> None:
         try:
             act()

@@ -32,6 +32,7 @@ from vocab.states import ActionKind, ActionState, Level
 log = logging.getLogger(__name__)
 
 LEVELS = list(Level)
+HANDS = frozenset({ActionKind.RESET_GPU, ActionKind.REBOOT_NODE, ActionKind.VALIDATE})
 REFUSAL = "this agent performs no {of}: do it by hand, then release the GPU"
 
 
@@ -63,6 +64,14 @@ class Replicas(Protocol):
         ...
 
 
+class Orders(Protocol):
+    """Who carries out repairs and validations."""
+
+    def order(self, orders: Sequence[Order]) -> None:
+        """All orders that stand for this node."""
+        ...
+
+
 class Warden:
     """Fences and converges. ``answered`` are the orders that were answered before."""
 
@@ -91,6 +100,8 @@ class Warden:
         self.fences = fences
         self.answered = answered
         self.desired = desired
+        self.hands: Orders | None = None
+        self._going = False
         self.paused_here = pause_file.exists()
         for gpu in sorted(fences.gpus):  # before anything converges: what was fenced stays fenced
             replicas.fence(gpu)
@@ -152,7 +163,10 @@ class Warden:
         """Take a new Desired; the answers to its orders."""
         self.desired = desired
         self._publish()
-        fresh = [order for order in desired.orders if order.id not in self.answered]
+        theirs = [order for order in desired.orders if self.hands is not None and order.of in HANDS]
+        if self.hands is not None:
+            self.hands.order(theirs)
+        fresh = [order for order in desired.orders if order.id not in self.answered and order not in theirs]
         self.answered = (*self.answered, *(order.id for order in fresh))
         return [self._carry_out(order) for order in fresh]
 
@@ -181,7 +195,7 @@ class Warden:
 
     def converge(self) -> None:
         """Tell the supervisor what may run now. Before a Desired is known it is told nothing and keeps what lives."""
-        if self.desired is None:
+        if self.desired is None or self._going:
             return
         statuses = self._replicas.statuses()
         living = frozenset(status.replica for status in statuses if status.pid is not None)
@@ -198,6 +212,14 @@ class Warden:
         if passed != self._passed:
             self._passed = passed
             self._replicas.converge(passed)
+
+    def leave(self, *, going: bool) -> None:
+        """The node is about to boot: what runs leaves and nothing starts; or it stays up after all."""
+        self._going, self._passed = going, None
+        if going:
+            self._replicas.converge(())
+        else:
+            self.converge()
 
     def look_for_pause(self) -> bool:
         """Whether the PAUSE file came or went."""

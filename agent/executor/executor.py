@@ -24,7 +24,6 @@ log = logging.getLogger(__name__)
 
 PROCEDURES = {ActionKind.RESET_GPU: reset, ActionKind.REBOOT_NODE: reboot}
 VERBS = {"reset": ActionKind.RESET_GPU, "reboot": ActionKind.REBOOT_NODE}
-HANDS = frozenset({*PROCEDURES, ActionKind.VALIDATE})  # what this agent knows how to do
 PAUSE_LOOK_S = 1.0
 MEND_S = 30.0  # between two tries to bring a service back, or to learn what this node can do
 
@@ -67,7 +66,7 @@ class Executor:
     def take(self, orders: Sequence[Order], *, old: bool = False) -> None:
         """All orders that stand. ``old``: they stood before this agent started, so what was not begun never is."""
         self._wanted = {(order.id, order.token) for order in orders}
-        fresh = [order for order in orders if order.of in HANDS and (order.id, order.token) not in self._taken]
+        fresh = [order for order in orders if (order.id, order.token) not in self._taken]
         for order in sorted(fresh, key=lambda order: numbers(order.token)):
             self._taken.add((order.id, order.token))
             self._take(order, old=old)
@@ -76,6 +75,8 @@ class Executor:
         known = self._journal.find(order)
         if order.of is ActionKind.VALIDATE:
             self._begin_validation(order)
+        elif order.of not in PROCEDURES:
+            return
         elif known is not None:
             if known.step is Step.ENDED:  # what was said of it may not have arrived
                 self._say(known)

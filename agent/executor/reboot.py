@@ -3,14 +3,16 @@
 import asyncio
 
 from agent.executor.journal import Entry, Step
-from agent.executor.work import Outcome, Work, told
+from agent.executor.work import Halted, Outcome, Work, told
 from agent.roothelper.duty import strangers
 from agent.roothelper.requests import Failed, Reboot
 from vocab.errors import Refused, Unreachable
 from vocab.states import ActionState
 
 GOES_WITHIN_S = 300.0  # systemd gives services 90 s each to stop; who is up after this is not going down
+LEAVES_WITHIN_S = 60.0  # an engine's drain; a person has approved the boot with what it takes
 LOOK_S = 1.0
+DRAIN_LOOK_S = 0.2
 
 
 async def reboot(work: Work, entry: Entry) -> Entry:
@@ -22,12 +24,16 @@ async def reboot(work: Work, entry: Entry) -> Entry:
     entry = await work.step(entry, step=Step.GATHERING)
     await work.gather(entry)
     work.insist(entry)
-    entry = await work.step(entry, step=Step.REPAIRING)
     work.around.go_down()
+    await _emptied(work)
     try:
+        work.insist(entry)
+        entry = await work.step(entry, step=Step.REPAIRING)
         reply = await work.ask(Reboot())
         if isinstance(reply, Failed) and not reply.unseen:
             return await _end(work, entry, Outcome(ActionState.FAILED, reply.why))
+    except Halted as error:
+        return await _end(work, entry, Outcome(ActionState.FAILED, f"stopped before the reboot: {error}"))
     except Refused as error:
         return await _end(work, entry, Outcome(ActionState.REFUSED, str(error)))
     except Unreachable:
@@ -46,6 +52,13 @@ async def _look(work: Work) -> None:
         raise Refused("nobody can say who is logged in here or what must not be interrupted")
     if survey.users or survey.inhibitors:
         raise Refused(f"in the way: {'; '.join((*survey.users, *survey.inhibitors))}")
+
+
+async def _emptied(work: Work) -> None:
+    """Give replicas the time to end their requests; what does not is ended by the shutdown."""
+    until = work.clock.monotonic() + LEAVES_WITHIN_S
+    while work.around.replica_pids() and work.clock.monotonic() < until:  # noqa: ASYNC110 - processes tell nobody
+        await asyncio.sleep(DRAIN_LOOK_S)
 
 
 async def await_boot(work: Work, entry: Entry) -> Entry:

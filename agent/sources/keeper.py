@@ -97,6 +97,8 @@ class Keeper:
         self._error: str | None = None
         self._stuck_since: float | None = None
         self._old: tuple[ChildProcess, HangWatch] | None = None  # stuck, and left alone
+        self._awake = asyncio.Event()
+        self._awake.set()
         self.live = False  # whether the child at hand has opened what it reads
 
     async def run(self, node: str) -> None:
@@ -104,12 +106,31 @@ class Keeper:
         attempt = turn = 0
         while True:
             attempt += 1
+            await self._awake.wait()
             if await self._kept.ready():
                 turn += 1
                 if await self._keep(turn):
                     continue
+                if not self._awake.is_set():
+                    attempt = 0
+                    continue
                 attempt = 1 if self.live else attempt
             await asyncio.sleep(delay_s(attempt, node, first_s=self._limits.retry_s, most_s=RETRY_MOST_S))
+
+    async def rest(self) -> None:
+        """End the child, and start none until ``wake``: somebody needs the driver shut. Its silence is not reported."""
+        self._awake.clear()
+        if self._child is not None and not self._child.ended:
+            await self._child.stop()
+
+    def wake(self) -> None:
+        """Go on."""
+        self._awake.set()
+
+    def pids(self) -> frozenset[int]:
+        """The children that live."""
+        children = (self._child, self._old[0] if self._old else None)
+        return frozenset(child.pid for child in children if child is not None and not child.ended)
 
     def tell(self, line: str) -> None:
         """Write the child at hand a line."""
@@ -132,6 +153,8 @@ class Keeper:
             if self._old:
                 await self._old[0].stop()
             raise
+        if not self._awake.is_set():
+            return False
         if self._error is None:
             log.error("the child of a source has ended", extra={"source": self._name, "exit_code": code})
         self._kept.ended(self._error or "CHILD_DIED")
