@@ -107,7 +107,7 @@ class DcgmSource:
         ours, at = self._last.get(gpu, (None, 0.0))
         if ours is None or ours.readings is None or self._clock.monotonic() - at > FRESH_S:
             return sample
-        lacking = [name for name in NAMES if getattr(readings, name) is None]
+        lacking = [name for name in self.needs() if getattr(readings, name) is None]
         added = {name: value for name in lacking if (value := getattr(ours.readings, name)) is not None}
         errors = {name: why for name, why in sample.errors.items() if name not in added}
         errors |= {name: ours.errors[name] for name in lacking if name in ours.errors and name not in sample.errors}

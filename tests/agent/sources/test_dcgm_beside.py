@@ -71,6 +71,7 @@ def test_while_nvml_is_down_everything_is_needed_and_no_longer_once_it_is_back(b
 
 
 def test_a_sample_gets_what_it_lacks_and_keeps_what_it_has(beside: Beside) -> None:
+    beside.clock.advance(NEED_AFTER_S + 1)
     beside.dcgm(Readings(power_w=9.0, sm_active_ratio=0.5))
     sample = beside.nvml(Readings(power_w=1.0), {"sm_active_ratio": "NO_PERMISSION", "margin_c": "UNKNOWN"})
     assert sample.readings == Readings(power_w=1.0, sm_active_ratio=0.5)
@@ -78,13 +79,21 @@ def test_a_sample_gets_what_it_lacks_and_keeps_what_it_has(beside: Beside) -> No
     assert sample.source == "nvml"
 
 
+def test_between_two_slow_reads_of_nvml_dcgm_puts_nothing(beside: Beside) -> None:
+    beside.nvml(Readings(ecc_uncorrectable=0))
+    beside.dcgm(Readings(ecc_uncorrectable=7))
+    assert beside.nvml(Readings(power_w=1.0)).readings == Readings(power_w=1.0)
+
+
 def test_why_dcgm_has_no_value_is_told_where_nvml_says_nothing(beside: Beside) -> None:
+    beside.clock.advance(NEED_AFTER_S + 1)
     beside.dcgm(Readings(), {"sm_active_ratio": "PROFILING_LIBRARY_ERROR", "margin_c": "BLANK"})
     sample = beside.nvml(Readings(power_w=1.0), {"margin_c": "UNKNOWN"})
     assert sample.errors == {"sm_active_ratio": "PROFILING_LIBRARY_ERROR", "margin_c": "UNKNOWN"}
 
 
 def test_an_old_value_completes_nothing(beside: Beside) -> None:
+    beside.clock.advance(NEED_AFTER_S + 1)
     beside.dcgm(Readings(sm_active_ratio=0.5))
     beside.clock.advance(6)
     assert beside.nvml(Readings(power_w=1.0)).readings == Readings(power_w=1.0)
