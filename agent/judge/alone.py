@@ -23,18 +23,20 @@ class Alone(msgspec.Struct):
     """The outcomes that nothing has explained yet, by the key of their fold, and which processes ended lately."""
 
     due: dict[str, float] = {}
-    last: dict[str, tuple[float, str]] = {}  # place -> when the last outcome came, and its key
+    last: dict[str, tuple[float, str]] = {}  # GPU or name of the process -> when the last outcome came, and its key
     ends: dict[str, float] = {}  # pid or GPU -> when a process ended there
 
     def take(self, key: str, event: Event, now: float, seen: float) -> list[str]:
         """An outcome without a cause was seen; the keys of those that are known not to stand alone."""
-        place = place_of(event) or ""
-        before = self.last.pop(place, None)
-        self.last[place] = (seen, key)
+        company = []
+        for place in _places(event):
+            before = self.last.pop(place, None)
+            self.last[place] = (seen, key)
+            if before is not None and abs(seen - before[0]) <= COMPANY_S:
+                company.append(before[1])
         _trim(self.last)
-        company = before is not None and abs(seen - before[0]) <= COMPANY_S
         if event.count > 1 or company or self.ended(event, seen):
-            keys = [key, before[1]] if before is not None and company else [key]
+            keys = list(dict.fromkeys([key, *company]))
             for known in keys:
                 self.due.pop(known, None)
             return keys
@@ -71,6 +73,12 @@ class Alone(msgspec.Struct):
     def next_deadline(self) -> float | None:
         """When the first has stood alone for long enough."""
         return min(self.due.values(), default=None)
+
+
+def _places(event: Event) -> list[str]:
+    """Where company is looked for: on the same GPU, and among processes of one name, as an engine has one a GPU."""
+    places = [place_of(event) or ""]
+    return [*places, f"name:{event.process}"] if event.process else places
 
 
 def _of_pid(pid: int) -> str:
