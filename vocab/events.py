@@ -20,10 +20,7 @@ class Severity(StrEnum):
     ERROR = "error"
     CRITICAL = "critical"
 
-    @property
-    def rank(self) -> int:
-        """0 for info up to 3 for critical."""
-        return _SEVERITIES[self]
+    rank: int  # 0 for info up to 3 for critical
 
 
 class Recovery(StrEnum):
@@ -38,14 +35,13 @@ class Recovery(StrEnum):
     POWER_CYCLE = "power_cycle"
     CONTACT_SUPPORT = "contact_support"
 
-    @property
-    def rank(self) -> int:
-        """0 for none up to 7 for contact_support: the harsher wins."""
-        return _RECOVERIES[self]
+    rank: int  # 0 for none up to 7 for contact_support: the harsher wins
 
 
-_SEVERITIES = {severity: rank for rank, severity in enumerate(Severity)}
-_RECOVERIES = {recovery: rank for rank, recovery in enumerate(Recovery)}
+for _rank, _severity in enumerate(Severity):  # plain attributes: they are asked for at each event, many times
+    _severity.rank = _rank
+for _rank, _recovery in enumerate(Recovery):
+    _recovery.rank = _rank
 
 
 class Scope(StrEnum):

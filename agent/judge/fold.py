@@ -49,6 +49,11 @@ def judgement(event: Event) -> tuple[int, str | None, int, int]:
     return event.count, event.cause, *rank(event)
 
 
+def is_repeat(before: Event, after: Event) -> bool:
+    """Whether nothing is new but the count and the time."""
+    return before == msgspec.structs.replace(after, rev=before.rev, count=before.count, last_at=before.last_at)
+
+
 def merge(old: Event, new: Event) -> Event:
     """The fold's event after one more; its identity and first time stay, the harsher judgement wins."""
     harsher = new if rank(new) > rank(old) else old
@@ -67,6 +72,13 @@ def merge(old: Event, new: Event) -> Event:
         flags=_flags(old, new, count),
         evidence=_evidence(old, new),
     )
+
+
+def grown(event: Event, more: int, at: str | None) -> Event:
+    """The event after so many more that say nothing new."""
+    count = event.count + more
+    flags = _flags(event, event, count)
+    return msgspec.structs.replace(event, count=count, last_at=at or event.last_at, flags=flags)
 
 
 def _evidence(old: Event, new: Event) -> tuple[Evidence, ...]:

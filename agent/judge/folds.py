@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
-from agent.judge.fold import SEPARATOR, Fold, judgement, merge, rank
+from agent.judge.fold import SEPARATOR, Fold, grown, judgement, merge, rank
 from agent.judge.shelf import Shelf
 from vocab.events import Event
 
@@ -39,6 +39,13 @@ class Folds(msgspec.Struct, dict=True):
         if not fold.dirty and not at_once:
             return None
         return fold.send(now) if harsher or at_once or now >= fold.due else None
+
+    def more(self, key: str, count: int, at: str | None, now: float, seen: float) -> Event | None:
+        """So many more of what is known already; the revision to send now, if any."""
+        fold = self.open[key]
+        self._change(key, fold, grown(fold.event, count, at), is_news=True)
+        fold.seen = max(fold.seen, seen)
+        return fold.send(now) if now >= fold.due else None
 
     def _begin(self, key: str, event: Event, now: float, seen: float) -> Event:
         event = event if event.count else msgspec.structs.replace(event, count=1)
@@ -102,8 +109,12 @@ class Folds(msgspec.Struct, dict=True):
     def tick(self, now: float) -> list[Event]:
         """The revisions that are due; folds that are over are forgotten."""
         events = [fold.send(now) for fold in self._shelf.take_due(now)]
-        self._shelf.drop_over(now)
+        self.drop_over(now)
         return events
+
+    def drop_over(self, now: float) -> None:
+        """Forget the folds that are over."""
+        self._shelf.drop_over(now)
 
     def close(self, now: float) -> list[Event]:
         """The last revisions of all open folds, at the end of the input."""

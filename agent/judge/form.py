@@ -1,5 +1,6 @@
 """From a finding to an event: the catalogue's judgement, the identity, and the key under which repeats fold."""
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -11,26 +12,37 @@ from agent.probes.scene import Scene
 from vocab.catalogue.codes import row
 from vocab.events import HISTORY, Event, Flag, Recovery, Scope, Severity, event_id, rfc3339
 
-_OF_FINDING = frozenset({"pid", "process", "device"})
-_OF_INSTANCE = ("gi", "ci")
-_ALWAYS_APART = ("replica", "source", "slot", *_OF_INSTANCE)  # one node or GPU has several of these
+Read = Callable[[Finding], Any]
+_OF_FINDING: dict[str, Read] = {
+    "pid": lambda finding: finding.pid,
+    "process": lambda finding: finding.process,
+    "device": lambda finding: finding.device,
+    "gi": lambda finding: finding.mig and finding.mig.gi,
+    "ci": lambda finding: finding.mig and finding.mig.ci,
+}
+_ALWAYS_APART = ("replica", "source", "slot", "gi", "ci")  # one node or GPU has several of these
 
 
 def discriminator(finding: Finding) -> str:
     """What tells this event from another of its code on the same subject."""
-    values = ((name, _value(finding, name)) for name in _apart(finding.code))
-    return ",".join([f"{name}={value}" for name, value in values if value is not None])
+    fields = finding.fields
+    parts = []
+    for name, read in _apart(finding.code):
+        value = fields.get(name) if read is None else read(finding)
+        if value is not None:
+            parts.append(f"{name}={value}")
+    return ",".join(parts)
 
 
 @lru_cache(maxsize=512)
-def _apart(code: str) -> tuple[str, ...]:
-    return (*row(code).discriminator, *_ALWAYS_APART)
+def _apart(code: str) -> tuple[tuple[str, Read | None], ...]:
+    """What tells events of a code apart, and how to read it; None: it is a field."""
+    return tuple((name, _OF_FINDING.get(name)) for name in (*row(code).discriminator, *_ALWAYS_APART))
 
 
 def _value(finding: Finding, name: str) -> Any:
-    if name in _OF_INSTANCE:
-        return getattr(finding.mig, name, None)
-    return getattr(finding, name) if name in _OF_FINDING else finding.fields.get(name)
+    read = _OF_FINDING.get(name)
+    return finding.fields.get(name) if read is None else read(finding)
 
 
 def subject(finding: Finding, scene: Scene) -> str:
@@ -41,7 +53,7 @@ def subject(finding: Finding, scene: Scene) -> str:
 def fold_key(finding: Finding, scene: Scene) -> str:
     """Equal for findings that belong into one fold. Injected ones never fold with real ones."""
     parts = (subject(finding, scene), finding.code, discriminator(finding), "injected" if finding.injected else "")
-    return SEPARATOR.join(part.replace(SEPARATOR, " ") for part in parts)  # a line may hold any character
+    return SEPARATOR.join([part.replace(SEPARATOR, " ") for part in parts])  # a line may hold any character
 
 
 def is_partial(finding: Finding) -> bool:

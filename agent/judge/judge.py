@@ -16,6 +16,7 @@ import msgspec
 
 from agent.judge.alone import OUTCOMES, WHY
 from agent.judge.blame import WITHIN_S
+from agent.judge.fold import is_repeat
 from agent.judge.form import agrees, as_it_stands, boot_of, fold_key, form, is_partial, noted, quiet
 from agent.judge.links import BY_EFFECT, effects_of, place_of, reaches_peers
 from agent.judge.mind import Mind
@@ -24,8 +25,9 @@ from agent.probes.probe import Clear, Finding, Probe, TimedProbe, Verdict
 from agent.probes.replica import ReplicaProbe
 from agent.probes.sane import clean
 from agent.probes.scene import Scene
+from agent.probes.storm import Held
 from vocab.errors import InputError
-from vocab.events import Event, Flag
+from vocab.events import Event, Flag, rfc3339
 from vocab.messages import ClearedItem, EventItem
 from vocab.observations import AnyObservation, GpuSample, KernelRecord, NodeSeen, Operator
 
@@ -46,6 +48,8 @@ class Judge:
         self._probes: tuple[Probe, ...] = (self._kernel, mind.pushed, mind.gauges, mind.replica, mind.source)
         self._of_samples: tuple[Probe, ...] = (mind.gauges, mind.replica)  # most observations are samples
         self._timed: tuple[TimedProbe, ...] = (self._kernel, mind.pushed, mind.gauges, mind.source, mind.replica)
+        self._deadline: float | None = None
+        self._is_planned = False  # whether the deadline is known
 
     @classmethod
     def restore(cls, raw: bytes) -> "Judge":
@@ -77,8 +81,10 @@ class Judge:
 
     def enter(self, boot_id: str, now: float) -> list[Judged]:
         """The log that is read goes on with this boot: what came before is of another."""
-        items: list[Judged] = []
-        if self.scene.boot_id not in {None, boot_id}:
+        if boot_id == self.scene.boot_id:
+            return []
+        items = self._catch_up(now)
+        if self.scene.boot_id is not None:
             items += self._take(self._kernel.flush(self.scene, now), now)
             self._kernel.rewind()
             self._mind.pushed.rewind()
@@ -91,7 +97,9 @@ class Judge:
 
     def observe(self, observation: AnyObservation, now: float) -> list[Judged]:
         """Take one observation in; what it changes, in causal order."""
-        items: list[Judged] = []
+        if isinstance(observation, KernelRecord) and self._repeats(observation, now):
+            return []
+        items = self._catch_up(now)
         if isinstance(observation, GpuSample):
             observation = clean(observation)
             for probe in self._of_samples:
@@ -113,9 +121,33 @@ class Judge:
             self._excuse()
         return items
 
+    def _repeats(self, record: KernelRecord, now: float) -> bool:
+        """Whether it is a line that only needed to be counted."""
+        due = self._kernel.storm.due
+        counted = self._kernel.repeats(record, self.scene, now)
+        self._is_planned = self._is_planned and self._kernel.storm.due == due
+        return counted
+
+    def _catch_up(self, now: float) -> list[Judged]:
+        """Before anything else is looked at: judge the lines that were only counted. What follows may change plans."""
+        self._is_planned = False
+        items: list[Judged] = []
+        if self._kernel.storm.due is not None:
+            for held in self._kernel.storm.release():
+                items += self._take(self._kernel.catch_up(held, self.scene), now)
+                self._mind.gauges.observe(held.record, self.scene, held.seen)
+                self._mind.source.observe(held.record, self.scene, held.seen)
+                items += self._more(held, now)
+        return items
+
     def tick(self, now: float) -> list[Judged]:
         """Let time pass: what has become due."""
-        items: list[Judged] = []
+        due = self.next_deadline()
+        if due is None or due > now:
+            if self._kernel.storm.due is None:  # what is only counted so far keeps its fold open
+                self._mind.folds.drop_over(now)
+            return []
+        items = self._catch_up(now)
         for probe in self._timed:
             items += self._take(probe.tick(self.scene, now), now)
         items += self._stand_alone(self._mind.alone.ripe(now), now)
@@ -123,20 +155,25 @@ class Judge:
 
     def close(self, now: float) -> list[Judged]:
         """The end of the input: what still waits for a next record, and the last counts."""
-        items = self._take(self._kernel.flush(self.scene, now), now)
+        items = self._catch_up(now)
+        items += self._take(self._kernel.flush(self.scene, now), now)
         items += self._take(self._mind.pushed.flush(now), now)
         items += self._stand_alone(self._mind.alone.ripe(math.inf), now)
         return items + [EventItem(event) for event in self._mind.folds.close(now)]
 
     def next_deadline(self) -> float | None:
         """When ``tick`` has something to do, or None."""
-        times = [probe.next_deadline() for probe in self._timed]
-        times += [self._mind.folds.next_deadline(), self._mind.alone.next_deadline()]
-        return min((time for time in times if time is not None), default=None)
+        if not self._is_planned:
+            times = [probe.next_deadline() for probe in self._timed]
+            times += [self._mind.folds.next_deadline(), self._mind.alone.next_deadline()]
+            self._deadline = min((time for time in times if time is not None), default=None)
+            self._is_planned = True
+        return self._deadline
 
     def _see(self, seen: NodeSeen) -> list[Judged]:
         """An inventory: another boot or a reset ends what it ends, before anything is judged anew."""
         mind, scene = self._mind, self._mind.scene
+        self._kernel.storm.news()
         if scene.see(seen):
             ended = mind.board.reboot(seen.at, scene.node, scene.boot_id, scene.gpus)
             self._kernel.rewind()
@@ -170,9 +207,13 @@ class Judge:
 
     def _clear(self, clear: Clear) -> list[Judged]:
         scene = self.scene
-        return [ClearedItem(cleared) for cleared in self._mind.board.clear(clear, scene.node, scene.boot_id)]
+        cleared = self._mind.board.clear(clear, scene.node, scene.boot_id)
+        if cleared:
+            self._kernel.storm.news()
+        return [ClearedItem(each) for each in cleared]
 
     def _find(self, finding: Finding, now: float) -> list[Judged]:
+        found = finding
         if finding.at is not None and math.isnan(finding.at):
             finding = msgspec.structs.replace(finding, at=None)
         mind, scene, seen = self._mind, self.scene, now - finding.age_s
@@ -185,16 +226,35 @@ class Judge:
         if finding.joins and mind.folds.latest(key, seen) is None:  # the event that it is about is over
             event = msgspec.structs.replace(event, cause=mind.memory.told(event))
         at_once = mind.board.opens(event) or finding.joins
+        before = mind.folds.open[key].event if growing else None
         last = mind.folds.replaced(key, event, now, seen)
         sent = mind.folds.add(key, event, now, at_once=at_once, seen=seen)
         current = mind.folds.open[key].event
+        if before is None or at_once or not is_repeat(before, current):
+            self._kernel.storm.news()
+        self._kernel.storm.judged(found, None if event.cause else key)  # for how long a cause explains, only time tells
+        self._follow(key, current, now, seen)
+        return [EventItem(item) for item in (last, sent) if item is not None]
+
+    def _more(self, held: Held, now: float) -> list[Judged]:
+        """Lines that were only counted: as they were judged before. Their event grows, and what hangs on its time."""
+        mind, seen, stamp = self._mind, held.seen, held.record.at
+        if not mind.folds.growing(held.fold, self.scene.boot_id, seen):
+            return self._find(msgspec.structs.replace(held.finding, at=stamp, count=held.count, age_s=now - seen), now)
+        mind.pushed.heard(held.finding, now)
+        sent = mind.folds.more(held.fold, held.count, None if math.isnan(stamp) else rfc3339(stamp), now, seen)
+        self._follow(held.fold, mind.folds.open[held.fold].event, now, seen)
+        return [EventItem(sent)] if sent else []
+
+    def _follow(self, key: str, current: Event, now: float, seen: float) -> None:
+        """What an event that has grown means for others."""
+        mind = self._mind
         if current.code in OUTCOMES and current.cause is None and not current.injected:
             self._excuse(mind.alone.take(key, current, now, seen))
         mind.memory.remember(current, seen)
         self._relink(current)
         if mind.blame.note(current, seen):
             mind.folds.change([key for key, _ in mind.folds.of_codes(WITHIN_S)], mind.blame.explain)
-        return [EventItem(item) for item in (last, sent) if item is not None]
 
     def _key(self, finding: Finding, now: float) -> tuple[str, tuple[Flag, ...]]:
         """Where the finding folds. A line of a burst that says less goes with the line before it; so does a storm."""

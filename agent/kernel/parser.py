@@ -14,6 +14,7 @@ from agent.kernel.prefix import split
 
 _ESCAPE = re.compile(r"\\x([0-9a-f]{2})")
 _TABLES = frozenset({119, 120})  # GSP reports: registers, RPC history and a stack follow
+_MOST_WHOLE = 512  # texts; a storm has a few dozen
 _MAX_LINES = 256  # of one record: a firmware report is about 100 lines
 
 # Further lines of one print that carry the driver's mark themselves, by how the first line begins.
@@ -93,7 +94,7 @@ MARKS = (
 
 def of_interest(line: str) -> bool:
     """Whether a line can be of a kind that we know: a quick look, true for all that are and few others."""
-    return any(mark in line for mark in MARKS)
+    return "NVRM:" in line or any(mark in line for mark in MARKS)
 
 
 class Parser:
@@ -104,6 +105,7 @@ class Parser:
         self.parsed = 0
         self.unparsed = 0
         self._open: _Open | None = None
+        self._whole: set[tuple[str, str]] = set()  # kinds of prefix and texts that were a record each
 
     def feed(self, line: str) -> list[Parsed]:
         """Take one line, or one record with newlines inside; give the records that are now complete."""
@@ -111,6 +113,15 @@ class Parser:
         if self._open is None and not of_interest(line):
             return []
         return self._count(self._take(line.rstrip("\r\n")))
+
+    def passes(self, line: str) -> bool:
+        """Count a line that is a record by itself as its like was before; False: it is to be fed."""
+        found = None if self._open else split(line)
+        if found is None or (found[0].kind, found[1]) not in self._whole:
+            return False
+        self.lines += 1
+        self.parsed += 1
+        return True
 
     def flush(self) -> list[Parsed]:
         """Give the record that was held in case it went on: at the end of input, or when 100 ms have passed."""
@@ -153,6 +164,9 @@ class Parser:
         if len(texts) == 1 and _may_go_on(record):
             self._open = _Open(prefix, texts[0], record)
             return None
+        if len(self._whole) >= _MOST_WHOLE:
+            self._whole.clear()
+        self._whole.add((prefix.kind, text))
         return record
 
 

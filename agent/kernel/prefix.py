@@ -11,6 +11,7 @@ import msgspec
 
 from agent.kernel.parsed import Prefix
 
+_HOST = 90  # a host's name and the word kernel behind it
 _HEAD = 160  # no prefix is longer; the rest of a line is never searched for one
 
 _NUMBER = re.compile(r"\s{0,12}(\d{1,12})(?:\.(\d{1,9}))?\s?")
@@ -96,14 +97,13 @@ def _bracket(line: str) -> tuple[Prefix, str]:
     if end < 0:
         return Prefix(kind="none"), line
     if mark := _NUMBER.fullmatch(inner):
-        prefix = Prefix(kind="dmesg_uptime", uptime_s=float(f"{mark[1]}.{mark[2] or 0}"))
-        if caller := _CALLER.match(rest):
-            prefix = Prefix(kind="dmesg_uptime_caller", uptime_s=prefix.uptime_s, caller=caller[1])
-            return prefix, rest[caller.end() :]
+        uptime_s = float(inner)
+        if rest.startswith(("[", " [")) and (caller := _CALLER.match(rest)):
+            return Prefix(kind="dmesg_uptime_caller", uptime_s=uptime_s, caller=caller[1]), rest[caller.end() :]
         rest = rest.removeprefix(" ")
-        if host := _HOST_KERNEL.match(rest):  # journalctl -o short-monotonic
-            return Prefix(kind="dmesg_uptime", uptime_s=prefix.uptime_s, host=host[1]), rest[host.end() :]
-        return prefix, rest
+        if " kernel" in rest[:_HOST] and (host := _HOST_KERNEL.match(rest)):  # journalctl -o short-monotonic
+            return Prefix(kind="dmesg_uptime", uptime_s=uptime_s, host=host[1]), rest[host.end() :]
+        return Prefix(kind="dmesg_uptime", uptime_s=uptime_s), rest
     rest = rest.removeprefix(" ")
     if inner == "...":
         return Prefix(kind="elided"), rest

@@ -5,15 +5,20 @@ the text. A reader that begins anew (the agent was restarted, its cursor has gon
 one whose stamps go back is reading again what it has told. Only how far each has come is stored.
 """
 
+from itertools import islice
+from typing import NamedTuple
+
 import msgspec
 
 MOST_SEEN = 4096  # records of interest; a storm of one second is a few thousand
 MOST_AT_ONE_STAMP = 256  # texts of one stamp; syslog counts in whole seconds
+Key = tuple[str, int | None, str]  # clock, milliseconds, text
+Reader = tuple[str, int]  # source and clock, and how often it has begun anew
 SAME_S = 0.001
 BACK_S = 1.0  # processors print out of order by microseconds; more than that is a reader that began anew
 
 
-class Stamp(msgspec.Struct, frozen=True):
+class Stamp(NamedTuple):
     """When a record was written, in seconds of one clock: ``kernel`` (since boot) or ``wall``; None: nobody knows."""
 
     clock: str
@@ -34,7 +39,7 @@ class Copies(msgspec.Struct, dict=True):
 
     def __post_init__(self) -> None:
         """A judge that is restored has readers that begin anew, somewhere at or before where they were."""
-        self._seen: dict[str, dict[str, int]] = {}
+        self._seen: dict[Key, tuple[tuple[Reader, int], ...]] = {}
         self._turns: dict[str, int] = {}
         self._until: dict[str, Mark] = {}
         self.reopen()
@@ -57,18 +62,25 @@ class Copies(msgspec.Struct, dict=True):
         ``numbered``: the record has a number of its own, so its reader never tells it twice.
         """
         name = f"{source} {stamp.clock}"
-        again = stamp.at_s is not None and not numbered and self._told(name, stamp.at_s, text)
+        at_s = stamp.at_s
+        again = not numbered and at_s is not None and name in self._until and self._told(name, at_s, text)
         if not again:
-            self._advance(name, stamp.at_s, text)
-        reader = f"{name} {self._turns.get(name, 0)}"
+            self._advance(name, at_s, text)
+        reader = (name, self._turns.get(name, 0))
         key = self._key(stamp, text)
-        counts = self._seen.pop(key, {})
+        seen = self._seen
+        counted = seen.pop(key, None)
+        if counted is None:
+            seen[key] = ((reader, 1),)
+            if len(seen) >= 2 * MOST_SEEN:  # the older half at once: one at a time costs a look at all before it
+                for old in [*islice(seen, MOST_SEEN)]:
+                    del seen[old]
+            return None if again else 0
+        counts = dict(counted)
         told = max((count for other, count in counts.items() if other != reader), default=0)
         before = counts.get(reader, 0)
         counts[reader] = before + 1
-        self._seen[key] = counts
-        if len(self._seen) > MOST_SEEN:
-            del self._seen[next(iter(self._seen))]
+        seen[key] = tuple(counts.items())
         return None if again or before < told else before
 
     def _told(self, name: str, at_s: float, text: str) -> bool:
@@ -89,17 +101,22 @@ class Copies(msgspec.Struct, dict=True):
         if at_s is None:
             return
         mark = self.marks.get(name)
-        if mark is not None and at_s < mark.at_s - BACK_S:
+        if mark is None:
+            self.marks[name] = Mark(at_s, {text: 1})
+            return
+        if at_s < mark.at_s - BACK_S:
             self._turns[name] = self._turns.get(name, 0) + 1
-        if mark is None or abs(at_s - mark.at_s) > SAME_S:
-            mark = self.marks[name] = Mark(at_s)
-        if len(mark.texts) < MOST_AT_ONE_STAMP or text in mark.texts:
+        if abs(at_s - mark.at_s) > SAME_S:
+            mark.at_s, mark.texts = at_s, {text: 1}
+        elif len(mark.texts) < MOST_AT_ONE_STAMP or text in mark.texts:
             mark.texts[text] = mark.texts.get(text, 0) + 1
 
-    def _key(self, stamp: Stamp, text: str) -> str:
+    def _key(self, stamp: Stamp, text: str) -> Key:
         """Stamps of copies differ by less than 1 ms, which may fall on two sides of a rounding."""
         if stamp.at_s is None:
-            return f"{stamp.clock}\x1f{text}"
+            return stamp.clock, None, text
         at_ms = round(stamp.at_s * 1000)
-        near = (f"{stamp.clock} {at_ms + off}\x1f{text}" for off in (0, -1, 1))
-        return next((key for key in near if key in self._seen), f"{stamp.clock} {at_ms}\x1f{text}")
+        for near in (at_ms, at_ms - 1, at_ms + 1):
+            if (key := (stamp.clock, near, text)) in self._seen:
+                return key
+        return stamp.clock, at_ms, text

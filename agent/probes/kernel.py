@@ -17,11 +17,12 @@ from agent.kernel.prefix import split
 from agent.probes.bursts import Bursts
 from agent.probes.log import Log
 from agent.probes.machine import RULES
-from agent.probes.origin import by_program, finding, injected, numbered, stamp_of, when
+from agent.probes.origin import by_program, finding, injected, is_dated, numbered, stamp_of, when
 from agent.probes.probe import Clear, Finding, Verdict
 from agent.probes.repeats import Repeats
 from agent.probes.ruling import Ruling
 from agent.probes.scene import Scene
+from agent.probes.storm import Held, Storm, key_of
 from agent.probes.tape import Gap, Tape
 from agent.probes.xid import rule_sxid, rule_xid, with_repeats
 from vocab.events import Evidence, Source, rfc3339
@@ -43,6 +44,7 @@ class KernelProbe:
         self._log = log or Log()
         self._bursts = Bursts()
         self._parser = Parser()
+        self.storm = Storm(self._log.held)
         self._waiting: list[KernelRecord] = []
         self._due: float | None = None
 
@@ -65,6 +67,33 @@ class KernelProbe:
         else:
             self._settle()
         return verdicts
+
+    # -- lines that only repeat ---------------------------------------------------------------------------
+
+    def repeats(self, record: KernelRecord, scene: Scene, now: float) -> bool:
+        """Count a line that says again what was judged already; False: it is to be observed like any other."""
+        if record.line is None or record.backlog or self._parser.holding:
+            return False
+        found = split(record.line)
+        key = key_of(record, *found) if found else ""
+        known = self.storm.knows(key, scene, now)
+        if known is None or found is None or (is_dated(found[0]) and scene.boot_at is not None):
+            return False
+        number = _seq(record)
+        if not self._tape_of(record.source).go_on(number):
+            return False
+        kept = numbered(record, found[0]) is not None
+        ordinal = self._log.copies.ordinal(record.source, stamp_of(record, found[0]), known.said, numbered=kept)
+        if ordinal is not None:
+            self.storm.hold(key, known, record, now)
+        return True
+
+    def catch_up(self, held: Held, scene: Scene) -> Sequence[Finding]:
+        """What the last of some lines that were only counted says beside that."""
+        self._log.quiet.heard(held.finding, held.seen, held.record.at)
+        return self._measure(held.record, scene)
+
+    # -- other lines --------------------------------------------------------------------------------------
 
     def _failed(self, record: KernelRecord) -> Sequence[Verdict]:
         tape = self._tape_of(record.source)
@@ -90,7 +119,7 @@ class KernelProbe:
 
     def next_deadline(self) -> float | None:
         """When the wait for further lines, or for silence, is over."""
-        times = (self._due, self._log.quiet.next_deadline())
+        times = (self._due, self._log.quiet.next_deadline(), self.storm.due)
         return min((time for time in times if time is not None), default=None)
 
     def flush(self, scene: Scene, now: float) -> Sequence[Verdict]:
@@ -103,15 +132,18 @@ class KernelProbe:
         """Another boot: numbers and stamps begin anew."""
         self._tape.rewind()
         self._log.rewind()
+        self.storm.rewind()
 
     def _tape_of(self, source: str) -> Tape:
-        return self._tape if source == MAIN else self._log.tapes.setdefault(source, Tape())
+        if source == MAIN:
+            return self._tape
+        return self._log.tapes.get(source) or self._log.tapes.setdefault(source, Tape())
 
     def _settle(self) -> None:
         self._waiting, self._due = [], None
         self._tape.settle()
 
-    def _measure(self, record: KernelRecord, scene: Scene) -> Iterable[Finding]:
+    def _measure(self, record: KernelRecord, scene: Scene) -> Sequence[Finding]:
         """How far the kernel's stamps are from the wall clock: only a record that is read live tells."""
         if record.backlog:
             return ()
@@ -123,30 +155,39 @@ class KernelProbe:
             origin = self._origin(record)
             if record.kind is Kind.GPU_AT and record.pci and record.uuid and not injected(origin, record):
                 scene.learn(record.pci, record.uuid)
+                self.storm.news()
             ruling = _rule(record, scene)
             if ruling is None:
                 continue
-            text = f"{record.pci} {ruling.code} {record.pid} {record.payload or record.text or record.fields}"
-            kept = numbered(origin, record) is not None
-            ordinal = self._log.copies.ordinal(origin.source, stamp_of(origin, record), text, numbered=kept)
+            said = f"{record.pci} {ruling.code} {record.pid} {record.payload or record.text or record.fields}"
+            kept = numbered(origin, record.prefix) is not None
+            ordinal = self._log.copies.ordinal(origin.source, stamp_of(origin, record.prefix), said, numbered=kept)
             if ordinal is not None:
-                yield from self._found(record, ruling, origin, ordinal, scene, now)
+                found = self._found(record, ruling, origin, ordinal, scene, now)
+                yield self._bursts.join(ruling, found, now - found.age_s)
+                if ruling.clears is not None and not found.injected and not found.history:
+                    yield Clear(code=ruling.clears, at=found.at, gpu=found.gpu, device=found.device)
+                elif ruling.burst is None and not origin.backlog and record.lines == (origin.line,):
+                    self._learn(origin, found, said, scene, now)
 
     def _found(
         self, record: Parsed, ruling: Ruling, origin: KernelRecord, ordinal: int, scene: Scene, now: float
-    ) -> Iterable[Verdict]:
+    ) -> Finding:
         found = finding(record, ruling, origin, scene, when(origin, record, scene, self._log.skew), ordinal)
-        seen = now - found.age_s
         repeats = Repeats() if found.injected else self._log.repeats
-        judged = with_repeats(ruling, repeats, found.gpu or found.pci or "", found.pid, seen)
+        judged = with_repeats(ruling, repeats, found.gpu or found.pci or "", found.pid, now - found.age_s)
         if judged is not ruling:
             found = msgspec.structs.replace(
                 found, severity=judged.severity, recovery=judged.recovery, fields=judged.fields
             )
-        self._log.quiet.heard(found, now)
-        yield self._bursts.join(ruling, found, seen)
-        if ruling.clears is not None and not found.injected and not found.history:
-            yield Clear(code=ruling.clears, at=found.at, gpu=found.gpu, device=found.device)
+        self._log.quiet.heard(found, now, found.at)
+        return found
+
+    def _learn(self, origin: KernelRecord, found: Finding, said: str, scene: Scene, now: float) -> None:
+        """A record of one line that says all: if it is only repeated it needs no second look."""
+        cut = split(origin.line or "")
+        if cut is not None and not self._parser.holding:
+            self.storm.learn(key_of(origin, *cut), found, said, scene, now)
 
     def _origin(self, record: Parsed) -> KernelRecord:
         """The observation that the record's first line came in."""

@@ -6,11 +6,15 @@ from agent.probes.copies import Copies
 from agent.probes.quiet import Quiet
 from agent.probes.repeats import Repeats
 from agent.probes.skew import Skew
+from agent.probes.storm import Held
 from agent.probes.tape import Tape
 
 
 class Log(msgspec.Struct):
-    """``tapes``: of numbered sources beside /dev/kmsg, which has its own. ``down``: sources whose log has ended."""
+    """``tapes``: of numbered sources beside /dev/kmsg, which has its own. ``down``: sources whose log has ended.
+
+    ``held``: repeats that are counted and not yet judged.
+    """
 
     copies: Copies = msgspec.field(default_factory=Copies)
     repeats: Repeats = msgspec.field(default_factory=Repeats)
@@ -18,6 +22,7 @@ class Log(msgspec.Struct):
     quiet: Quiet = msgspec.field(default_factory=Quiet)
     tapes: dict[str, Tape] = {}
     down: set[str] = set()
+    held: dict[str, Held] = {}
 
     def rewind(self) -> None:
         """Another boot: numbers and stamps begin anew."""

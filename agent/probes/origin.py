@@ -20,32 +20,37 @@ ZONES_S = 14 * 3600.0  # what a local stamp can be off where nobody says that it
 KERNEL = 0  # the facility of what the kernel itself wrote
 
 
-def numbered(origin: KernelRecord, record: Parsed) -> int | None:
+def numbered(origin: KernelRecord, prefix: Prefix) -> int | None:
     """The record's sequence number, as its reader or the line itself says."""
-    return origin.seq if origin.seq is not None else record.prefix.seq
+    return origin.seq if origin.seq is not None else prefix.seq
 
 
-def uptime(origin: KernelRecord, record: Parsed) -> float | None:
+def uptime(origin: KernelRecord, prefix: Prefix) -> float | None:
     """The kernel's own stamp, in seconds since boot."""
-    return origin.kernel_s if origin.kernel_s is not None else record.prefix.uptime_s
+    return origin.kernel_s if origin.kernel_s is not None else prefix.uptime_s
 
 
-def stamp_of(origin: KernelRecord, record: Parsed) -> Stamp:
+def stamp_of(origin: KernelRecord, prefix: Prefix) -> Stamp:
     """By what a copy of this record is known."""
-    kernel_s = uptime(origin, record)
+    kernel_s = uptime(origin, prefix)
     if kernel_s is not None:
         return Stamp("kernel", kernel_s)
-    wall = _wall(origin, record)
+    wall = _wall(origin, prefix)
     if wall is not None:
         return Stamp("wall", wall)
     return Stamp("read", None if math.isnan(origin.at) else origin.at)
 
 
-def _wall(origin: KernelRecord, record: Parsed) -> float | None:
+def is_dated(prefix: Prefix) -> bool:
+    """Whether the line itself shows the wall clock."""
+    return prefix.iso is not None or prefix.text is not None
+
+
+def _wall(origin: KernelRecord, prefix: Prefix) -> float | None:
     """The wall clock's stamp that the line itself shows; where it names no zone, UTC."""
-    if record.prefix.iso is None and record.prefix.text is None:
+    if not is_dated(prefix):
         return None
-    return Stamps(UTC, 0.0 if math.isnan(origin.at) else origin.at, None).at(record.prefix)
+    return Stamps(UTC, 0.0 if math.isnan(origin.at) else origin.at, None).at(prefix)
 
 
 class When(NamedTuple):
@@ -59,11 +64,11 @@ class When(NamedTuple):
 
 def when(origin: KernelRecord, record: Parsed, scene: Scene, skew: Skew) -> When:
     """The time of reading for live records; for those of a backlog their own, as far as it is known."""
-    wall = _wall(origin, record)
+    wall = _wall(origin, record.prefix)
     history = wall is not None and scene.boot_at is not None and wall < scene.boot_at - _earlier_s(origin, record)
     if not origin.backlog and not history:
         return When(origin.at)
-    kernel_s, at = uptime(origin, record), origin.at
+    kernel_s, at = uptime(origin, record.prefix), origin.at
     flags: tuple[Flag, ...] = (Flag.BACKLOG,)
     if wall is not None:
         at = min(wall, origin.at)
@@ -127,8 +132,8 @@ def finding(record: Parsed, ruling: Ruling, origin: KernelRecord, scene: Scene, 
         process=record.name,
         injected=injected(origin, record),
         source=Source.KERNEL,
-        seq=numbered(origin, record),
-        kernel_s=uptime(origin, record),
+        seq=numbered(origin, record.prefix),
+        kernel_s=uptime(origin, record.prefix),
         first=_first(origin, record, stamp, text, ordinal),
         flags=(*at.flags, *found_by, *ruling.flags),
         fields=ruling.fields,
@@ -142,10 +147,10 @@ def finding(record: Parsed, ruling: Ruling, origin: KernelRecord, scene: Scene, 
 
 def _first(origin: KernelRecord, record: Parsed, stamp: str | None, text: str, ordinal: int) -> tuple[Any, ...]:
     """The evidence that names the event: the sequence number, else the kernel's or the wall's stamp and the text."""
-    number, kernel_s = numbered(origin, record), uptime(origin, record)
+    number, kernel_s = numbered(origin, record.prefix), uptime(origin, record.prefix)
     if number is not None and origin.source == "kmsg":
         return (number,)
     if kernel_s is not None:
         return (f"{kernel_s:.3f}", text, ordinal)
-    wall = _wall(origin, record)
+    wall = _wall(origin, record.prefix)
     return (stamp if wall is None else f"wall {wall:.3f}", text, ordinal)

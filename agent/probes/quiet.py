@@ -25,12 +25,12 @@ class Quiet(msgspec.Struct):
 
     said: dict[str, Said] = {}
 
-    def heard(self, found: Finding, now: float) -> None:
-        """The log said something."""
+    def heard(self, found: Finding, now: float, at: float | None) -> None:
+        """The log said something, at this time."""
         lasts = QUIET_S.get(found.code)
-        if lasts is None or found.injected or found.at is None or found.severity is Severity.INFO:
+        if lasts is None or found.injected or at is None or found.severity is Severity.INFO:
             return
-        self.said[f"{found.code} {found.gpu or ''}"] = Said(found.code, found.gpu, found.at, now + lasts)
+        self.said[f"{found.code} {found.gpu or ''}"] = Said(found.code, found.gpu, at, now + lasts)
 
     def over(self, now: float) -> list[Clear]:
         """What has become quiet."""

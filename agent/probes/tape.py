@@ -33,6 +33,14 @@ class Tape(msgspec.Struct):
         self.read, self.broken = seq, False
         return True, gap
 
+    def go_on(self, seq: int | None) -> bool:
+        """Take the record that follows the last one at once; False, and nothing is taken, if it is any other."""
+        if self.broken or (seq is not None and self.read is not None and seq != self.read + 1):
+            return False
+        if seq is not None:
+            self.read = self.judged = seq
+        return True
+
     def settle(self) -> None:
         """All that was read has been judged."""
         self.judged = self.read

@@ -93,7 +93,7 @@ class Judged:
         kernel_s: float | None,
         facility: int | None,
         boot_id: str | None = None,
-    ) -> Iterator[Event]:
+    ) -> Iterable[Event]:
         """Judge one line or record; gives the events that are over by now."""
         now = self._time.move(at, kernel_s)
         record = KernelRecord(
@@ -110,8 +110,13 @@ class Judged:
             kept.keep(kept.judge.enter(boot_id, now), now, self._place)
         if (due := kept.judge.next_deadline()) is not None and due <= now:
             kept.keep(kept.judge.tick(now), now, self._place)
-        kept.keep(kept.judge.observe(record, now), now, self._place)
-        self._watch(node, kept, now)
+        if items := kept.judge.observe(record, now):
+            kept.keep(items, now, self._place)
+        if not kept.watched:
+            self._watch(node, kept, now)
+        return self._over(now) if self._looks and self._looks[0][0] <= now else ()
+
+    def _over(self, now: float) -> Iterator[Event]:
         while self._looks and self._looks[0][0] <= now:
             yield from self._look(heappop(self._looks)[1], now)
 
@@ -123,7 +128,7 @@ class Judged:
         self._watch(name, node, now)
 
     def _watch(self, name: str, node: _Node, now: float) -> None:
-        if not node.watched and not node.is_idle:
+        if not node.is_idle:
             node.watched = True
             heappush(self._looks, (now + _LOOK_S, name))
 

@@ -20,6 +20,7 @@ from vocab.events import Event, Severity
 
 CLEAN, FOUND, UNREADABLE = 0, 1, 2
 
+_NO_PREFIX = Prefix(kind="none")
 _UNKNOWN_NODE = "unknown"  # a log that names no host
 
 
@@ -41,7 +42,7 @@ def scan(
     report = _Report(mode, out)
     unreadable = False
     for path in paths:
-        reader = _Reader(stamps)
+        reader = _Reader(stamps, parses=mode == "parse")
         try:
             report.file(reader, path)
         except InputError as error:
@@ -85,10 +86,11 @@ class _Report:
 
 
 class _Reader:
-    """Reads one file and counts."""
+    """Reads one file and counts. ``parses``: all records are wanted, else only their number."""
 
-    def __init__(self, stamps: Stamps) -> None:
+    def __init__(self, stamps: Stamps, *, parses: bool) -> None:
         self._stamps = stamps
+        self._parses = parses
         self._parser = Parser()
         self._judged = Judged()
         self._lines = 0
@@ -123,7 +125,8 @@ class _Reader:
         yield from self._go_on(sieve)  # with a record that was held at the end of the last block
         for text in sieve.interesting():
             yield from self._take(text)
-            yield from self._go_on(sieve)
+            if self._parser.holding:
+                yield from self._go_on(sieve)
 
     def _go_on(self, sieve: Sieve) -> Iterator[Parsed | Event]:
         """While a record is held, the very next line may belong to it."""
@@ -131,13 +134,14 @@ class _Reader:
             yield from self._take(text)
 
     def _take(self, text: str) -> Iterator[Parsed | Event]:
-        entry = Entry(text, text) if not text.startswith("{") else journal(text)
+        entry = journal(text) if text.startswith("{") else Entry(text, text)
         if entry is None:
             yield from self._parser.feed("")
             return
-        yield from self._parser.feed(entry.line)
+        if self._parses or not self._parser.passes(entry.line):
+            yield from self._parser.feed(entry.line)
         found = split(entry.line)
-        prefix = found[0] if found else Prefix(kind="none")
+        prefix = found[0] if found else _NO_PREFIX
         yield from self._judged.take(
             entry.raw,
             source=entry.source or SOURCES.get(prefix.kind, "dmesg"),
