@@ -124,6 +124,9 @@ _NEXT_STEP = {
     "REQUIRES_ROOT": "this host engine may not read that: run nvidia-dcgm as root",
     "NO_PERMISSION": "this host engine may not read that: run nvidia-dcgm as root",
     "UNKNOWN_FIELD": "this release of DCGM does not know all of the readings; the others go on",
+    "NVVS_BINARY_NOT_FOUND": "DCGM's diagnostics are not installed: install datacenter-gpu-manager-4-cuda13 (or the one"
+    " of your CUDA)",
+    "DIAG_ALREADY_RUNNING": "somebody else's diagnostic runs: wait for its end",
     "HUNG": "a call to DCGM does not come back; what it would tell is unknown",
     "CHILD_DIED": "the process that reads DCGM has ended: see the lines above in this log",
     "INVENTORY_CHANGED": "the host engine lists other GPUs now: groups and watches are made anew",

@@ -1,6 +1,8 @@
 """The DCGM source when all is well, when something breaks, and when there is no DCGM: in its real child process."""
 
 import os
+import shutil
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,10 +13,11 @@ import pytest
 from agent.sources.dcgm.sight import DcgmSettings, look
 from agent.sources.dcgm.source import DcgmSource
 from tests.agent.sources.collector import running
-from tests.dcgm.test_source import full, source_at
+from tests.dcgm.test_source import FAST, full, source_at
 from tests.fakes.dcgm import board
 from tests.fakes.dcgm.host import LOST, FakeHost
 from tests.fakes.dcgm.place import Place, stand_in
+from tests.programs import need
 from vocab.clock import SystemClock
 from vocab.observations import Check, DriverCall, DriverEvent, GpuSample, SourceState
 
@@ -278,3 +281,28 @@ async def test_an_embedded_engine_is_read_like_another_and_its_hangs_are_the_dri
             call = await found.find(DriverCall)
             assert (call.gpu, call.call, call.state) == (None, "dcgmEntitiesGetLatestValues", "started")
         await found.find(DriverCall, lambda one: one.state == "returned")
+
+
+async def test_an_embedded_engine_is_refused_beside_a_running_one(place: Place, tmp_path: Path) -> None:
+    program = Path(shutil.copy(need("sleep", "apt-get install coreutils"), tmp_path / "nv-hostengine"))
+    with subprocess.Popen([program, "60"]) as engine:
+        try:
+            async with running(source_at(Place(place.bindings, "embedded"), tmp_path)) as found:
+                down = await found.find(SourceState)
+                assert (down.state, (down.error or "").partition(":")[0]) == ("down", "ENGINE_RUNNING")
+                assert child_pids() == []
+        finally:
+            engine.kill()
+
+
+async def test_counters_of_a_board_before_hopper_are_left_to_other_tools(
+    place: Place, host: FakeHost, tmp_path: Path
+) -> None:
+    for gpu in host.gpus:
+        gpu.values[63] = 8 << 16
+    settings = DcgmSettings(engine=place.address, bindings=place.bindings)
+    async with running(DcgmSource("node-a", settings, tmp_path, SystemClock(), **FAST)) as found:
+        await found.find(GpuSample, full)
+        (session,) = host.sessions
+        assert board.PROFILING.isdisjoint(field for _, fields in session.fields.values() for field in fields)
+        assert {one.state for one in found.all(SourceState)} == {"up"}
