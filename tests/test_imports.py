@@ -20,6 +20,7 @@ def loaded(module: str) -> set[str]:
     [
         ("agent.__main__", {"torch", "numpy", "sqlalchemy", "alembic", "apscheduler", "jinja2"}),
         ("agent.sources.nvml_child", {"torch", "numpy", "sqlalchemy", "aiohttp", "prometheus_client"}),
+        ("agent.sources.dcgm.child", {"torch", "numpy", "sqlalchemy", "aiohttp", "prometheus_client"}),
         ("controller.__main__", {"torch", "numpy", "pynvml"}),
         ("engine.gateway.__main__", {"torch", "numpy", "sqlalchemy", "pynvml"}),
         ("corral.__main__", {"torch", "numpy", "sqlalchemy", "aiohttp", "rich", "prometheus_client"}),
