@@ -82,7 +82,7 @@ TAKES: dict[type, frozenset[str]] = {
     HostSample: frozenset({"hang", "nic"}),
     ProcessSeen: frozenset({"hang", "memory"}),
     ReplicaSeen: frozenset({"memory", "canary", "container", "visible"}),
-    KernelRecord: frozenset({"container"}),
+    KernelRecord: frozenset({"container", "hang"}),
     Check: frozenset({"canary", "checks"}),
     ServiceSeen: frozenset({"service"}),
 }

@@ -3,22 +3,30 @@
 Three looks in a row of the host's own count; or one process of the driver's tools that stays in D for as long as the
 kernel itself waits before it complains; or one whose driver call has run out of time, at once: two witnesses. State D
 alone is normal for moments. A process that is a replica's is judged with its replica.
+
+The kernel's own complaint (*task NAME:PID blocked for more than 120 seconds*) is evidence if NAME is a tool of the
+driver or the trace below it stands in the driver; with a driver call that has run out of time it is beyond doubt.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from agent.probes.figures import node_finding
-from agent.probes.probe import Verdict
+from agent.probes.probe import Finding, Verdict
 from agent.probes.scene import Scene
 from agent.probes.streak import NEEDED
-from vocab.events import Severity
-from vocab.observations import AnyObservation, DriverCall, HostSample, NodeSeen, ProcessSeen
+from vocab.events import Recovery, Severity, Source
+from vocab.observations import AnyObservation, DriverCall, HostSample, KernelRecord, NodeSeen, ProcessSeen
 
 CODE = "driver_hang"
 PATIENCE_S = 120.0  # kernel.hung_task_timeout_secs
 TOOLS = ("nvidia-", "nv-", "nvsm", "dcgm", "nvidia_")  # names of NVIDIA's own programs begin so
+BLOCKED = re.compile(r"INFO: task (.{1,64}):(\d{1,10}) blocked for more than \d+ seconds")
+IN_DRIVER = ("[nvidia]", "[nvidia_uvm]", "[nvidia_modeset]", "[nvidia_drm]", "[gdrdrv]")
+TRACE_S = 1.0  # the kernel prints the trace with the complaint
+JOINED_S = 600.0  # a complaint and a time-out this close together are of one hang
 TIMED_OUT = frozenset({"TIMEOUT", "HUNG"})
 
 
@@ -31,6 +39,14 @@ class Stuck(msgspec.Struct):
     said: bool = False
 
 
+class Blocked(msgspec.Struct, frozen=True):
+    """A task of which the kernel complains."""
+
+    name: str
+    pid: str
+    at: float
+
+
 class HangProbe(msgspec.Struct):
     """Follows processes in state D, and which calls of which processes ran out of time."""
 
@@ -39,10 +55,15 @@ class HangProbe(msgspec.Struct):
     stuck: dict[str, Stuck] = {}  # by pid
     overdue: dict[str, str] = {}  # pid -> the driver call that it is in
     boot: str | None = None
+    blocked: Blocked | None = None  # the kernel's last complaint, while its trace may follow
+    complained: dict[str, Blocked] = {}  # pid -> what was said to hang in the driver
+    timed_out_at: float | None = None  # when a driver call last did
 
     def observe(self, observation: AnyObservation, scene: Scene, now: float) -> Sequence[Verdict]:
         """Take a look at the host or at a process, or a driver call."""
         match observation:
+            case KernelRecord(line=str(line)):
+                return self._line(line, observation, now)
             case HostSample():
                 return list(self._host(observation))
             case ProcessSeen():
@@ -52,6 +73,7 @@ class HangProbe(msgspec.Struct):
             case NodeSeen(boot_id=boot_id):
                 if self.boot not in {None, boot_id}:
                     self.counted, self.said, self.stuck, self.overdue = 0, False, {}, {}
+                    self.blocked, self.complained, self.timed_out_at = None, {}, None
                 self.boot = boot_id
         return ()
 
@@ -66,6 +88,40 @@ class HangProbe(msgspec.Struct):
             self.said = True
             text = f"{count:g} processes hang in the NVIDIA driver"
             yield node_finding(CODE, seen.at, text, fields={"nvidia_d_state": count}, readings=seen.readings)
+
+    def _line(self, line: str, record: KernelRecord, now: float) -> Sequence[Verdict]:
+        """The kernel's complaint, or a line of the trace below one."""
+        if record.facility not in {None, 0} or record.backlog:
+            return ()  # a program wrote it, or it is long over
+        found = BLOCKED.search(line)
+        if found is not None:
+            self.blocked = Blocked(found[1], found[2], now)
+        blocked = self.blocked
+        if blocked is None or now > blocked.at + TRACE_S:
+            self.blocked = None
+            return ()
+        if not blocked.name.startswith(TOOLS) and not any(module in line for module in IN_DRIVER):
+            return ()
+        self.blocked = None
+        if blocked.pid in self.complained or blocked.pid in self.stuck:
+            return ()  # it is known, and judged by what is seen of it
+        self.complained[blocked.pid] = blocked
+        return (self._complaint(blocked, record.at, now),)
+
+    def _complaint(self, blocked: Blocked, at: float, now: float) -> Finding:
+        sure = self.timed_out_at is not None and now - self.timed_out_at <= JOINED_S
+        return node_finding(
+            CODE,
+            at,
+            f"the kernel says that {blocked.name} (pid {blocked.pid}) hangs in the NVIDIA driver",
+            source=Source.KERNEL,
+            pid=int(blocked.pid),
+            process=blocked.name,
+            severity=Severity.CRITICAL if sure else Severity.WARNING,
+            recovery=None if sure else Recovery.INVESTIGATE,
+            first=(blocked.pid, "kernel", sure),
+            fields={"state": "D", "stuck_child": int(blocked.pid)},
+        )
 
     def _process(self, seen: ProcessSeen, now: float) -> Iterator[Verdict]:
         key, known = str(seen.pid), self.stuck.get(str(seen.pid))
@@ -86,7 +142,10 @@ class HangProbe(msgspec.Struct):
         if seen.state == "returned":
             self.overdue.pop(key, None)
         elif seen.state == "failed" and seen.error in TIMED_OUT:
-            self.overdue[key] = seen.call
+            self.overdue[key], self.timed_out_at = seen.call, now
+            late = [one for one in self.complained.values() if now - one.at <= JOINED_S]
+            if late:
+                yield self._complaint(late[-1], seen.at, now)
             yield from self._judge(key, seen.at, now)
 
     def _judge(self, key: str, at: float, now: float) -> Iterator[Verdict]:
