@@ -21,6 +21,7 @@ from agent.judge.form import agrees, as_it_stands, boot_of, fold_key, form, is_p
 from agent.judge.links import BY_EFFECT, effects_of, place_of, reaches_peers
 from agent.judge.mind import Mind
 from agent.probes.kernel import KernelProbe
+from agent.probes.numbers import storable
 from agent.probes.probe import Clear, Finding, Probe, TimedProbe, Verdict
 from agent.probes.replica import ReplicaProbe
 from agent.probes.sane import clean
@@ -100,8 +101,11 @@ class Judge:
         if isinstance(observation, KernelRecord) and self._repeats(observation, now):
             return []
         items = self._catch_up(now)
+        bounded = storable(clean(observation) if isinstance(observation, GpuSample) else observation)
+        if bounded is None:
+            return items
+        observation = bounded
         if isinstance(observation, GpuSample):
-            observation = clean(observation)
             for probe in self._of_samples:
                 if found := probe.observe(observation, self.scene, now):
                     items += self._take(found, now)

@@ -21,7 +21,7 @@ _CTIME = re.compile(r"[^\W\d]\S{0,11} [^\W\d]\S{0,11} {1,2}\d{1,2} \d\d:\d\d:\d\
 _MINUTE = re.compile(r"[^\W\d]{1,9}\.?\s?\d{1,2} \d\d:\d\d")
 _CALLER = re.compile(r" ?\[ {0,8}([TC]\d{1,8})\] ?")
 _PSTORE = re.compile(r"<(\d{1,3})>")
-_KMSG = re.compile(r"(\d{1,4}),(\d{1,20}),(\d{1,20}),([^;]{0,200});")
+_KMSG = re.compile(r"(\d{1,4}),(\d{1,18}),(\d{1,18}),([^;]{0,200});")
 _FLAG_CALLER = re.compile(r"caller=([TC]\d{1,8})")
 _DECODED = re.compile(r"([a-z0-9]{2,8}) {0,5}:([a-z]{2,7}) {0,5}: ?")
 _ISO = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?) ")
