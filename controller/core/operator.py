@@ -16,7 +16,7 @@ from controller.core.holds import lift
 from controller.core.kinds import REPAIRS
 from controller.core.names import hold_id, token
 from controller.core.place import gpus_of, node_of, place_of
-from controller.core.policy import OWNER
+from controller.core.policy import OWNER, is_able
 from controller.core.release import call_off, let_go
 from controller.core.replicas import Life, Replica
 from controller.core.stimuli import Asked
@@ -116,6 +116,8 @@ def _against(fleet: Fleet, action: ActionLine) -> str | None:
     incident = fleet.ledger.incidents.get(action.incident or "")
     place = place_of(fleet, incident) if incident is not None else action.subject
     node = node_of(fleet, incident) if incident is not None else None
+    if not is_able(fleet, node or action.subject.node or "", action.of):
+        return f"its node has no means for {action.of}: do it by hand, then the condition clears"
     if incident is not None and (incident.id not in fleet.ledger.open_incidents or place is None or node is None):
         return "its incident is closed"
     if place is not None and covering(fleet, action.of, node or "", gpus_of(fleet, place)) is not None:

@@ -68,6 +68,12 @@ def may_act(fleet: Fleet, node: str, of: ActionKind, now: float, incident: Incid
     return may(fleet, node, NEEDED_LEVEL[of], now, incident)
 
 
+def is_able(fleet: Fleet, node: str, of: ActionKind) -> bool:
+    """Whether a node has the means for a repair. One that does not say is taken to have them: its agent refuses."""
+    facts = fleet.node(node).facts
+    return facts is None or facts.abilities is None or of in facts.abilities
+
+
 def counts(fleet: Fleet, event: Event) -> bool:
     """Whether an event can open a condition: one that is real, and of a code that stands."""
     return event.severity is not Severity.INFO and fleet.row(event.code).condition and is_real(fleet, event)

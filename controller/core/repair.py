@@ -18,7 +18,7 @@ from controller.core.kinds import RUNGS, STARTED, USED_UP, WIDE
 from controller.core.ladder import NEXT_RUNG
 from controller.core.names import action_id
 from controller.core.place import gpus_of, node_of, place_of
-from controller.core.policy import Leave, has_fresh_evidence, may_act, rule_of
+from controller.core.policy import Leave, has_fresh_evidence, is_able, may_act, rule_of
 from controller.core.retire import for_incident, replicas_at, would_drain
 from controller.core.settings import EVIDENCE_S, PROVEN_S, REBOOT_TTL_S, RESET_TTL_S
 from vocab.lines import ActionLine, AnyLine, Budget, IncidentLine, NoteLine, Subject
@@ -170,6 +170,8 @@ def _decide(
         return Decision(ActionState.COVERED, f"{cover.of} is under way", covered_by=cover.id)
     if rung is ActionKind.POWER_CYCLE:
         return Decision(ActionState.WAITING, "a person must do it: power is not in our hands")
+    if not is_able(fleet, node, rung):
+        return Decision(ActionState.WAITING, f"a person must do it: {node} has no means for {rung}")
     used = in_use(fleet, [gpu for gpu in gpus if gpu != incident.subject.gpu], now)
     if used:
         replicas = sum(subject.replica is not None for subject in disrupted(fleet, used))

@@ -26,7 +26,7 @@ from vocab.messages import (
 )
 from vocab.observations import Exit, GpuIdentity
 from vocab.readings import Readings
-from vocab.states import ActionState, Level
+from vocab.states import ActionKind, ActionState, Level
 
 START_S = 3.0
 DRAIN_S = 4.0  # how long open requests take here
@@ -63,6 +63,7 @@ class Node:
         self.spool: list[Item] = []
         self.silent = False
         self.obeys = False  # whether it has hands for resets and reboots
+        self.abilities: tuple[ActionKind, ...] | None = None  # what it says of these hands
         self.told_facts: NodeFacts | None = None
         self.answered: set[str] = set()
         self.paused = False
@@ -228,6 +229,7 @@ class Node:
                 for index, uuid in enumerate(self.gpus)
             ),
             reset_group=tuple(self.gpus[start : start + self.group] for start in range(0, len(self.gpus), self.group)),
+            abilities=self.abilities,
         )
 
     def report(self, now: float) -> list[Stimulus]:
