@@ -43,6 +43,7 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     dcgm_bindings: Path | None = None  # the folder of dcgm_agent.py; empty: where DCGM 3 and 4 put it
     dcgm_profiling: Literal["auto", "on", "off"] = "auto"  # auto: only on boards where it disturbs no other tool
     dcgm_exporter: str | None = None  # the URL of its metrics, where one runs: http://127.0.0.1:9400/metrics
+    kernel_log: Literal["auto", "kmsg", "journal"] = "auto"  # auto: the journal where kmsg may not be read
     kmsg: Path = Path("/dev/kmsg")
     network_ports: tuple[str, ...] = ()  # those that have to be up; all others count if they had a link in this boot
     replica_base_port: Annotated[int, msgspec.Meta(ge=1, le=65000)] = 7430
@@ -87,7 +88,6 @@ def read(path: Path) -> AgentConfig:
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from error
     return config
-
 
 
 def _check_dcgm(engine: str) -> None:

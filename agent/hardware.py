@@ -13,6 +13,7 @@ from agent.driver import dcgm_source, nvml_source
 from agent.replicas.identity import boot_id as machine_boot_id
 from agent.replicas.record import ReplicaRecord
 from agent.roothelper.client import ChildHelper, Helper, SocketHelper
+from agent.sources.kernel_log import kernel_log
 from agent.sources.kmsg import KmsgSource, RealKmsg, RecordReader, VirtualKmsg
 from agent.sources.source import Source
 from agent.surroundings import around_gpus, owners_checks, with_exporter
@@ -98,7 +99,7 @@ class RealNode:
         config = self._config
         dcgm = dcgm_source(config, self._clock)
         self._nvml = nvml = nvml_source(config, self._clock, dcgm)
-        kernel = _kernel(config, RealKmsg(config.kmsg), self._clock, self.boot_id, after_seq)
+        kernel = kernel_log(config, self._clock, self.boot_id, after_seq)
         driver = (*with_exporter(nvml, config, self._clock), *((dcgm,) if dcgm else ()))
         return *driver, kernel, *around_gpus(config, self._clock)
 
@@ -158,7 +159,8 @@ class VirtualNode:
         from agent.sources.virtual import VirtualSource
 
         silicon = VirtualSource(self._config.node, self._path, self._clock, records)
-        kernel = _kernel(self._config, VirtualKmsg(self._state), self._clock, self.boot_id, after_seq)
+        log = VirtualKmsg(self._state)
+        kernel = KmsgSource(self._config.node, log, self._clock, self.boot_id, after_seq=after_seq)
         return silicon, kernel, *owners_checks(self._config, self._clock)
 
     slow_s = 0.0
