@@ -80,6 +80,7 @@ class StateLine(Line, frozen=True, kw_only=True, tag="state"):
     why: str
     deployment: str | None = None
     target: "Target | None" = None
+    observed: bool = False  # found, and not ours: never signalled
 
 
 class Budget(msgspec.Struct, frozen=True):

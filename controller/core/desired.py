@@ -54,7 +54,7 @@ def _is_on(fleet: Fleet, gpu: str | None, node: str) -> bool:
 
 def _replicas(fleet: Fleet, node: str) -> tuple[ReplicaSpec, ...]:
     here = sorted(fleet.roster.at(node), key=lambda replica: replica.id)
-    return tuple(_spec(fleet, replica) for replica in here if not (replica.status and replica.status.observed))
+    return tuple(_spec(fleet, replica) for replica in here if not replica.observed)
 
 
 def _spec(fleet: Fleet, replica: Replica) -> ReplicaSpec:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from controller.core import actions, conditions, holds, operator
+from controller.core import actions, conditions, holds, operator, restart
 from controller.core.fleet import Fleet
 from controller.core.policy import subject_of
 from controller.core.settings import COLD_START_S
@@ -51,6 +51,7 @@ def _declared(fleet: Fleet, stimulus: Declared, now: float) -> Lines:
     declared = stimulus.deployment
     if fleet.deployments.get(declared.name) != declared:
         fleet.deployments[declared.name] = declared
+        (fleet.roster.ours.add if declared.managed_by == restart.OURS else fleet.roster.ours.discard)(declared.name)
         fleet.touch(Subject(deployment=declared.name))
         fleet.stirred = True
         yield from _cut_short(fleet, declared, now)

@@ -94,12 +94,15 @@ def _replica(fleet: Fleet, replica: Replica) -> ReplicaView:
         gpus=replica.gpus,
         admitting=status.admitting if status else False,
         ready=status.ready if status else False,
-        model=(deployment.model if deployment else "") or replica.deployment,
+        model=(status.model if status else "") or (deployment.model if deployment else "") or replica.deployment,
         running=status.running if status else 0,
         waiting=status.waiting if status else 0,
         open_requests=status.open_requests if status else 0,
         attempt=status.attempt if status else 1,
         pid=status.pid if status else None,
+        observed=replica.observed,
+        owner=str(status.owner) if status and status.owner else "",
+        engine=(status.engine if status else "") or (deployment.engine if deployment else ""),
     )
 
 

@@ -44,6 +44,7 @@ class Replica(msgspec.Struct):
     start: str | None = None
     status: ReplicaStatus | None = None
     looped: bool = False  # it was a crash loop: that stays its word
+    observed: bool = False  # found on its node, started by somebody else: never signalled
 
     @property
     def subject(self) -> Subject:

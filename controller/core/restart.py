@@ -177,11 +177,12 @@ def _when(fleet: Fleet, replica: Replica, calling: ConditionLine, due: float, no
 
 def owner(fleet: Fleet, replica: Replica) -> str:
     """Who may signal it: ``corral``, or who manages its deployment; what was found is never signalled by us."""
-    deployment = fleet.deployments.get(replica.deployment)
+    deployment, status = fleet.deployments.get(replica.deployment), replica.status
+    if replica.observed and status is not None and status.owner is not None:
+        return str(status.owner)
     if deployment is not None and deployment.managed_by != OURS:
         return deployment.managed_by
-    observed = replica.status is not None and replica.status.observed
-    return "unknown" if observed else OURS
+    return "unknown" if replica.observed else OURS
 
 
 def _awaits_its_agent(fleet: Fleet, replica: Replica, calling: ConditionLine) -> bool:

@@ -23,6 +23,7 @@ class Roster:
     def __init__(self) -> None:
         self.living: dict[str, Replica] = {}
         self.departed: dict[str, Replica] = {}
+        self.ours: set[str] = set()  # deployments whose replicas we start
         self._on: dict[str, dict[str, None]] = defaultdict(dict)
         self._of: dict[str, dict[str, None]] = defaultdict(dict)
         self._at: dict[str, dict[str, None]] = defaultdict(dict)
@@ -36,11 +37,14 @@ class Roster:
         if name is None:
             return
         if line.target is not None and self.find(name) is None:
-            self.add(Replica(name, line.deployment or "", line.target.node, line.target.gpus))
+            found = isinstance(line, StateLine) and line.observed
+            self.add(Replica(name, line.deployment or "", line.target.node, line.target.gpus, observed=found))
         replica = self.find(name)
         if replica is None or isinstance(line, StateLine):
             if replica is not None and isinstance(line, StateLine):
                 replica.looped = line.to == ReplicaState.CRASH_LOOP
+                if replica.observed and line.to == ReplicaState.STOPPED:
+                    self._remove(replica)  # not departed: its owner may start it again under this name
             return
         if line.of is ActionKind.START_REPLICA and line.target is not None:
             replica.start = line.id
@@ -67,6 +71,9 @@ class Roster:
 
     def _depart(self, replica: Replica) -> None:
         self.departed[replica.id] = replica
+        self._remove(replica)
+
+    def _remove(self, replica: Replica) -> None:
         self.living.pop(replica.id, None)
         self._of[replica.deployment].pop(replica.id, None)
         self._at[replica.node].pop(replica.id, None)
@@ -82,8 +89,9 @@ class Roster:
         return [self.living[name] for name in self._on.get(gpu or "", ())]
 
     def of(self, deployment: str) -> list[Replica]:
-        """The living replicas of a deployment, oldest first."""
-        return [self.living[name] for name in self._of.get(deployment, ())]
+        """The living replicas of a deployment, oldest first. Where we start them, what was found does not count."""
+        found = [self.living[name] for name in self._of.get(deployment, ())]
+        return [replica for replica in found if not replica.observed] if deployment in self.ours else found
 
     def at(self, node: str) -> list[Replica]:
         """The living replicas of a node."""
@@ -98,13 +106,20 @@ class Roster:
         for status in statuses:
             replica = self.living.get(status.replica)
             if replica is None and status.replica not in self.departed and status.members and status.phase != "stopped":
-                gpus = tuple(member.gpu for member in status.members)
-                replica = Replica(status.replica, status.deployment, node, gpus)
-                self.add(replica)
+                replica = self._adopt(node, status)
+            elif replica is not None and replica.observed and _moved(replica, status):
+                self._remove(replica)  # its server loads on one GPU after the other, or its owner changed it
+                replica = self._adopt(node, status)
             if replica is not None:
                 before, replica.status = replica.status, status
                 if before is None or _essence(before) != _essence(status):
                     yield replica
+
+    def _adopt(self, node: str, status: ReplicaStatus) -> Replica:
+        gpus = tuple(member.gpu for member in status.members)
+        replica = Replica(status.replica, status.deployment, node, gpus, observed=status.observed)
+        self.add(replica)
+        return replica
 
     def miss(self, node: str, listed: set[str]) -> Iterator[Replica]:
         """The replicas that their agent named before and names no longer."""
@@ -112,6 +127,12 @@ class Roster:
             if replica.id not in listed and replica.status is not None:
                 replica.status = None
                 yield replica
+
+
+def _moved(replica: Replica, status: ReplicaStatus) -> bool:
+    """Whether it is on other GPUs, or serves another model, than what is known of it."""
+    gpus = tuple(member.gpu for member in status.members)
+    return bool(gpus) and (gpus != replica.gpus or status.deployment != replica.deployment)
 
 
 def _essence(status: ReplicaStatus) -> tuple[object, ...]:

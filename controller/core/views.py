@@ -64,6 +64,9 @@ class ReplicaView(msgspec.Struct, frozen=True, kw_only=True):
     open_requests: int = 0
     attempt: int = 1
     pid: int | None = None
+    observed: bool = False  # found, and not ours: Corral never signals it
+    owner: str = ""  # of an observed one
+    engine: str = ""
 
 
 class DeploymentView(msgspec.Struct, frozen=True, kw_only=True):

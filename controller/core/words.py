@@ -67,7 +67,8 @@ def _of_replica(fleet: Fleet, replica: Replica, now: float) -> Iterator[StateLin
             return
         line = StateLine(at=now, subject=replica.subject, from_=before, to=to, why=why)
         if replica.start is None:
-            line = replace(line, deployment=replica.deployment, target=Target(node=replica.node, gpus=replica.gpus))
+            where = Target(node=replica.node, gpus=replica.gpus)
+            line = replace(line, deployment=replica.deployment, target=where, observed=replica.observed)
         yield line
 
 

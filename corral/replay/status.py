@@ -51,6 +51,8 @@ class Statuses:
             pid=seen.pids[0] if seen.pids else before.pid if before else None,
             exit=seen.exit,
             observed=seen.observed or (before is not None and before.observed),
+            owner=seen.owner or (before.owner if before else None),
+            model=seen.model or (before.model if before else ""),
         )
 
     def _members(self, seen: ReplicaSeen) -> tuple[Member, ...]:
