@@ -1,4 +1,4 @@
-"""What agents and Prometheus talk to."""
+"""What agents, gateways and Prometheus talk to."""
 
 import asyncio
 import time
@@ -8,14 +8,16 @@ import msgspec
 from aiohttp import web
 
 from controller import ingest
-from controller.api.forms import DesiredQuery, TargetGroup
+from controller.api.forms import DesiredQuery, ReachAck, ReachBody, TargetGroup
 from controller.api.route import Call, Route, Run
 from controller.conductor import Conductor, Submission
+from controller.core.stimuli import Reached
 from controller.dispatch import Dispatch
 from controller.export import Export
 from controller.reports import Reports
 from vocab.errors import InputError, Unreachable
 from vocab.messages import Batch, BatchAck, Desired
+from vocab.states import NodeState
 from wire.server import decode
 
 STORE_S = 8.0  # below the 10 s after which an agent's request gives up: it should hear why
@@ -57,6 +59,16 @@ class Agents:
                 answer=Desired,
                 errors=(404,),
             ),
+            Route(
+                method="POST",
+                path="/api/v1/gateway/reach",
+                name="gateway_reach",
+                summary="Which nodes a gateway reaches: a silent one is lost only if two others cannot reach it",
+                run=self.reach,
+                body=ReachBody,
+                answer=ReachAck,
+                errors=(503,),
+            ),
             _targets("agents", self.agents),
             _targets("engines", self.engines),
             _targets("gateways", self.gateways),
@@ -93,6 +105,19 @@ class Agents:
         if desired is None:
             raise web.HTTPNotFound(reason="nothing is known for this node yet: it must report its facts and replicas")
         return desired
+
+    async def reach(self, call: Call) -> ReachAck:
+        """Take down what a gateway says of nodes that are silent; what it says of others decides nothing."""
+        body: ReachBody = call.body
+        nodes = (await self._conductor.view()).nodes
+        by = (
+            body.by if body.by in {each.node for each in nodes} else f"gateway:{body.by}"
+        )  # a node is no witness of itself
+        silent = [each.node for each in nodes if each.state != NodeState.LIVE and each.node in body.nodes]
+        seen = [Reached(of=node, by=by, ok=body.nodes[node]) for node in silent]
+        if seen:
+            await self._conductor.submit(Submission(stimuli=seen))
+        return ReachAck(noted=silent)
 
     async def agents(self, _: Call) -> list[TargetGroup]:
         """The agents' /metrics."""

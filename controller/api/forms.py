@@ -119,6 +119,19 @@ class Ordered(msgspec.Struct, frozen=True, kw_only=True):
     lines: list[AnyLine]
 
 
+class ReachBody(msgspec.Struct, frozen=True, kw_only=True):
+    """Which nodes a gateway reaches. ``by``: its machine; on a GPU node that node, which then is the observer."""
+
+    by: Annotated[str, msgspec.Meta(min_length=1, max_length=253)]
+    nodes: dict[str, bool]
+
+
+class ReachAck(msgspec.Struct, frozen=True, kw_only=True):
+    """``noted``: the silent nodes among them, of which it was taken down."""
+
+    noted: list[str]
+
+
 class TargetGroup(msgspec.Struct, frozen=True, kw_only=True):
     """One group of Prometheus' HTTP service discovery."""
 

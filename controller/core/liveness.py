@@ -2,6 +2,7 @@
 
 *Unknown*: no report for three of its usual gaps. *Lost*: two others cannot reach it either. If all nodes of a failure
 domain, or of the whole fleet, fell silent at once, then the way to them has broken, or we have: none of them is lost.
+Nor is one that we boot ourselves, until that order's time is over: its silence is explained.
 """
 
 from collections.abc import Generator, Iterator
@@ -9,6 +10,7 @@ from collections.abc import Generator, Iterator
 from controller.core import conditions
 from controller.core.doubt import TOO_MUCH
 from controller.core.fleet import Fleet
+from controller.core.kinds import STARTED, WIDE
 from controller.core.nodes import Node
 from controller.core.settings import AT_ONCE_S, OBSERVERS_FOR_LOST
 from vocab.events import Event, Source, event_id, rfc3339
@@ -39,7 +41,7 @@ def _state(fleet: Fleet, node: Node, before: str | None, now: float) -> Generato
         return NodeState.LIVE
     if before == NodeState.LOST:
         return NodeState.UNKNOWN if node.is_reached() else NodeState.LOST
-    if len(_witnesses(fleet, node)) < OBSERVERS_FOR_LOST or node.is_reached():
+    if len(_witnesses(fleet, node)) < OBSERVERS_FOR_LOST or node.is_reached() or _boots_for_us(fleet, node):
         return NodeState.UNKNOWN
     silent = _silent_at_once(fleet, node, now)
     if silent is None:
@@ -54,6 +56,12 @@ def _state(fleet: Fleet, node: Node, before: str | None, now: float) -> Generato
 def _witnesses(fleet: Fleet, node: Node) -> list[str]:
     """Who cannot reach it; a node that is silent itself is no witness."""
     return [by for by in node.unreached_by() if by not in fleet.nodes or fleet.node_state(by) == NodeState.LIVE]
+
+
+def _boots_for_us(fleet: Fleet, node: Node) -> bool:
+    """Whether a reboot or a power cycle of it was ordered and has not ended."""
+    orders = fleet.ledger.live(*WIDE)
+    return any(order.state in STARTED and order.subject.node == node.name for order in orders)
 
 
 def _silent_at_once(fleet: Fleet, node: Node, now: float) -> str | None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import platform
 import ssl
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -14,6 +15,7 @@ from engine.gateway.config import GatewayConfig
 from engine.gateway.export import Export
 from engine.gateway.probes import Probes
 from engine.gateway.proxy import Proxy
+from engine.gateway.reach import Reach
 from engine.gateway.roster import Roster
 from engine.gateway.upstream import Upstream
 from vocab.clock import Clock
@@ -44,6 +46,7 @@ class Gateway:
         self.board = Board(clock, self.export.follow)
         self._client = Client(config.controller, token=self._token)
         self._roster = Roster(self.board, self._client, config.state_dir / "replicas.json", self.export.controller)
+        self._reach = Reach(self.board, self._client, platform.node() or "localhost")
         self._upstream = Upstream(self.board)
         self._proxy = Proxy(self.board, self._upstream, self.export, config.hold_s)
         self._stopping = False
@@ -63,7 +66,7 @@ class Gateway:
         async with self._client, self._upstream:
             runner = await listen(app, config.listen, token=self._token, tls=self._tls, cancel_on_disconnect=True)
             self.address = runner.addresses[0]
-            works = [self._roster.run(), Probes(self.board).run(), _feed_watchdog()]
+            works = [self._roster.run(), Probes(self.board).run(), self._reach.run(), _feed_watchdog()]
             tasks = [asyncio.ensure_future(work) for work in works]
             log.info("gateway serves", extra={"listen": config.listen, "controller": config.controller})
             notify("READY=1")

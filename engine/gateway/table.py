@@ -31,6 +31,7 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True):
 
     replica: str
     deployment: str
+    node: str = ""
     state: str = ""
     url: str | None = ""
     ready: bool = False

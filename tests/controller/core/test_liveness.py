@@ -1,5 +1,6 @@
 """Silence is unknown, never a fault. Lost is what others say too."""
 
+from controller.core.settings import REBOOT_TTL_S
 from controller.core.stimuli import Reached
 from tests.controller.core.conftest import MakeWorld
 from tests.sim.node import Node
@@ -65,6 +66,39 @@ def test_one_observer_is_not_enough(make_world: MakeWorld) -> None:
     world.tell(Reached(of="n1", by="gateway", ok=False))
     world.run(20)
     assert words(world, "n1") == ["live", "unknown"]
+
+
+def test_a_node_that_we_boot_is_not_lost_and_not_held_for_it(make_world: MakeWorld) -> None:
+    world = make_world(nodes=2)
+    node = world.nodes["n1"]
+    node.hit(node.gpus[7], "xid:79", world.now)
+    world.run(40)
+    world.ask("approve", gpu=node.gpus[7], reason="now")
+    assert [line.subject.node for line in world.ordered(ActionKind.REBOOT_NODE)] == ["n1"]
+    node.silent = True
+    for _ in range(10):
+        for by in ("gateway:g1", "controller"):
+            world.tell(Reached(of="n1", by=by, ok=False))
+        world.run(6)
+    assert words(world, "n1") == ["live", "unknown"]
+    node.silent = False
+    world.run(10)
+    assert words(world, "n1") == ["live", "unknown", "live"]
+    assert not [hold for hold in world.core.view().holds if hold.subject.node == "n1"]
+
+
+def test_a_node_whose_ordered_boot_never_ends_is_lost_after_its_time(make_world: MakeWorld) -> None:
+    world = make_world(nodes=2)
+    node = world.nodes["n1"]
+    node.hit(node.gpus[7], "xid:79", world.now)
+    world.run(40)
+    world.ask("approve", gpu=node.gpus[7], reason="now")
+    node.silent = True
+    world.run(REBOOT_TTL_S + 10)
+    for by in ("gateway:g1", "controller"):
+        world.tell(Reached(of="n1", by=by, ok=False))
+    world.run(10)
+    assert words(world, "n1")[-1] == "lost"
 
 
 def test_a_lost_node_comes_back_held(make_world: MakeWorld) -> None:

@@ -19,10 +19,11 @@ PATIENCE_S = 30.0
 
 
 class SmallController:
-    """Answers the replica list, whatever it is told to."""
+    """Answers the replica list, whatever it is told to, and keeps what it hears of nodes."""
 
     def __init__(self) -> None:
         self.replicas: list[dict[str, Any]] = []
+        self.reaches: list[dict[str, Any]] = []
         self.port = free_ports(1)[0]
         self._runner: web.AppRunner | None = None
 
@@ -33,9 +34,14 @@ class SmallController:
     async def _answer(self, _: web.Request) -> web.Response:
         return web.json_response(self.replicas)
 
+    async def _hear(self, request: web.Request) -> web.Response:
+        self.reaches.append(await request.json())
+        return web.json_response({"noted": []})
+
     async def start(self) -> None:
         app = web.Application()
         app.router.add_get("/api/v1/replicas", self._answer)
+        app.router.add_post("/api/v1/gateway/reach", self._hear)
         self._runner = web.AppRunner(app, access_log=None)
         await self._runner.setup()
         await web.TCPSite(self._runner, "127.0.0.1", self.port, reuse_address=True).start()
