@@ -90,6 +90,7 @@ def show(fleet: dict[str, Any], console: Console) -> None:
         told = f"{deployment['ready']} of {deployment['wanted']} replicas ready"
         because = f": {escape(deployment['short_because'])}" if deployment.get("short_because") else ""
         console.print(f"[{colour}]●[/] {deployment['name']}: {told}{because}")
+    _observed(fleet, console)
     for incident in fleet["incidents_open"]:
         console.print(f"[red]incident[/] {incident['id']} {incident['code']} {incident['severity']}")
     for action in fleet["actions_waiting"]:
@@ -98,3 +99,11 @@ def show(fleet: dict[str, Any], console: Console) -> None:
         console.print(f"[yellow]waiting[/] {action['id']} {action['of']}: {escape(action['why'])}")
         if action["of"] in APPROVABLE:
             console.print(f"        allow it with: corral approve {action['id']}")
+
+
+def _observed(fleet: dict[str, Any], console: Console) -> None:
+    """What runs on the GPUs and is not Corral's."""
+    for replica in fleet.get("replicas", ()):
+        if replica.get("observed"):
+            told = f"{replica['replica']} {replica['state']}: {replica['model']} by {replica['owner']}"
+            console.print(f"[cyan]observed[/] {escape(told)}; Corral never signals it")

@@ -274,6 +274,14 @@ def test_status_says_why_a_deployment_is_short(controller: Controller) -> None:
     assert "8 occupied" not in output, "what it was when the start began to wait"
 
 
+def test_status_shows_what_was_found_with_its_owner(controller: Controller) -> None:
+    found = {"replica": "vllm.service:8000@n1", "state": "ready", "observed": True, "model": "llama"}
+    controller.fleet["replicas"] = [found | {"owner": "systemd-unit vllm.service, uid 1000"}]
+    output = corral(controller, "status").output
+    assert "vllm.service:8000@n1 ready: llama by systemd-unit vllm.service, uid 1000" in output
+    assert "Corral never signals it" in output
+
+
 @pytest.mark.parametrize(
     ("nodes", "said"),
     [

@@ -74,7 +74,7 @@ function updateNode(element, node) {
 }
 
 function drawDeployments(fleet) {
-  const mine = (name) => fleet.replicas.filter((replica) => replica.deployment === name);
+  const mine = (name) => fleet.replicas.filter((replica) => replica.deployment === name && !replica.observed);
   keep(byId("deployments"), fleet.deployments, (each) => each.name, () => make("div", { class: "deployment" }, make("div", { class: "row" }), make("div", { class: "tags" })), (element, each) => {
     const good = each.ready >= each.wanted ? "good" : each.ready < each.min_ready ? "bad" : "warn";
     const [row, tags] = element.children;
@@ -88,6 +88,20 @@ function drawDeployments(fleet) {
       ...mine(each.name).map((replica) =>
         make("span", { class: "tag", "data-tone": tone(replica.state), title: replica.url }, `${replica.replica} ${replica.state}`)),
       each.short_because ? make("span", { class: "muted" }, each.short_because) : null,
+    ]);
+  });
+}
+
+function drawObserved(fleet, name) {
+  const found = fleet.replicas.filter((replica) => replica.observed);
+  byId("observed-part").hidden = !found.length;
+  byId("observed-count").textContent = found.length || "";
+  keep(byId("observed"), found, (each) => each.replica, () => make("div", { class: "item" }), (element, each) => {
+    element.dataset.tone = tone(each.state);
+    fill(element, [each.state, each.model, each.owner, each.engine, each.gpus], () => [
+      make("div", { class: "row" }, make("strong", { title: each.url }, each.replica), make("span", { class: "spring" }), make("span", { class: "word" }, each.state)),
+      make("p", {}, `${each.engine} serves ${each.model || "a model"} on ${each.gpus.map((gpu) => name({ gpu })).join(", ")}`),
+      make("p", { class: "muted" }, `${each.owner} · observed: Corral never signals it`),
     ]);
   });
 }
@@ -145,6 +159,7 @@ async function draw() {
   drawSummary(fleet);
   drawNodes(fleet);
   drawDeployments(fleet);
+  drawObserved(fleet, name);
   drawWaiting(fleet, name);
   drawIncidents(fleet, name);
   await drawStories(fleet, name);

@@ -12,6 +12,8 @@ from controller.mind import real_core
 from tests.controller.house import RAW, House, batch, house, uuid
 from tests.controller.node import break_gpu
 from tests.programs import need
+from vocab.messages import ReplicaStatus
+from vocab.observations import Member, Owner
 from vocab.readings import Readings
 
 FLAGS = (
@@ -134,3 +136,24 @@ async def test_page_asks_for_the_token_and_then_shows_the_fleet(tmp_path: Path) 
         await answer(page, "s3cret")
         await expect(page.locator(".gpu")).to_have_count(2)
         await expect(page.locator("#link")).to_have_text("live")
+
+
+async def test_an_engine_that_was_found_is_shown_with_its_owner_model_and_gpus(tmp_path: Path) -> None:
+    found = ReplicaStatus(
+        replica="vllm.service:8000@n1", deployment="llama", phase="ready", ready=True, admitting=True, observed=True,
+        members=(Member(node="n1", gpu=uuid(0)), Member(node="n1", gpu=uuid(1), rank=1)), engine="vllm", model="llama",
+        owner=Owner(kind="systemd-unit", name="vllm.service", uid=1000),
+    )  # fmt: skip
+    async with house(tmp_path, make_core=real_core) as home, browser_page() as page:
+        await home.post("agent/batch", batch(replicas=(found,)))
+        await page.goto(home.base + "/")
+        await expect(page.locator("#observed .item")).to_have_count(1)
+        for told in (
+            "vllm.service:8000@n1",
+            "ready",
+            "vllm serves llama on GPU 0, GPU 1",
+            "unit vllm.service, uid 1000",
+        ):
+            await expect(page.locator("#observed")).to_contain_text(told)
+        await expect(page.locator("#observed")).to_contain_text("observed: Corral never signals it")
+        await expect(card(page, 1).locator(".tag.replica")).to_have_text("▶ vllm.service:8000@n1")
