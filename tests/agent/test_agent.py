@@ -174,12 +174,15 @@ async def test_a_wrong_drill_and_a_drill_on_a_real_node_are_refused_with_the_rea
 
 
 async def test_a_node_without_driver_and_kernel_log_runs_says_unknown_and_why(tmp_path):
-    config = configured(tmp_path, virtual=None, kmsg=tmp_path / "kmsg", nvml_library=tmp_path / "none.so")
+    config = configured(
+        tmp_path, virtual=None, kernel_log="kmsg", kmsg=tmp_path / "kmsg", nvml_library=tmp_path / "none.so"
+    )
     async with Controller() as controller, running(msgspec.structs.replace(config, controller=controller.url)) as node:
         await controller.until(lambda c: c.facts is not None and "probe_permission" in _codes(c), 20.0)
         assert controller.facts.unknown_because
         shown = await node.get("/api/v1/node")
-        assert {view["state"] for view in shown["sources"]} == {"down"}
+        states = {view["source"]: view["state"] for view in shown["sources"]}
+        assert (states["nvml"], states["kernel"]) == ("down", "down")
         assert (await node.get("/healthz"))["status"] == "ok"
         body = await node.metrics()
         assert "corral_agent_source_up" in body
