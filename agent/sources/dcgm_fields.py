@@ -15,7 +15,6 @@ Convert = Callable[[float], float | None]
 FAST_S, SLOW_S, STATIC_S = 1.0, 10.0, 3600.0
 XID = 230  # the last Xid; its time stamp is that of the event
 COMPUTE_CAPABILITY = 63  # major << 16 | minor
-DRIVER_VERSION = 1
 
 
 def same(value: float) -> float:

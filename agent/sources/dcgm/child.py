@@ -17,7 +17,7 @@ import msgspec
 from agent.calls import CallTable
 from agent.sources.child import CallFailed, Outbox, serve
 from agent.sources.dcgm.bindings import Bindings, Caller, load
-from agent.sources.dcgm.engine import EMBEDDED, UNIX, Engine
+from agent.sources.dcgm.engine import Engine, is_local
 from agent.sources.dcgm.health import Health
 from agent.sources.dcgm.names import GONE
 from agent.sources.dcgm.policy import Policy
@@ -28,7 +28,6 @@ from agent.sources.frames import EVENT_SLOT, NODE_SLOT, Limited, Observed, Opene
 
 HOPPER = 9  # from this compute capability on DCGM profiles through GPM, which no tool holds alone
 PROFILING = frozenset(name for name, row in BY_NAME.items() if row.profiling)
-LOCAL = ("localhost:", "127.", "[::1]", UNIX)
 
 
 class Options(msgspec.Struct, frozen=True):
@@ -73,13 +72,12 @@ class Child:
         engine, known = self._engine, self._engine.gpus()
         gpus = {one.number: one.gpu for one in known if one.gpu}
         group = engine.group(f"corral-{os.getpid()}", gpus)
-        driver = engine.driver(tuple(gpus))
+        driver = next((one.driver for one in known if one.driver), None)
         identities = tuple(sorted(gpus.values(), key=lambda gpu: gpu.index))
         self._outbox.send(Opened(driver, engine.version() or None, len(known), identities))
         pushed = Policy(engine, group, gpus, lambda event: self._outbox.send(Observed(event))).start()
         watches = Watches(engine, group, f"corral-{os.getpid()}", () if pushed else (XID,))
-        local = self._options.address == EMBEDDED or self._options.address.startswith(LOCAL)
-        reader = Reader(engine, watches, gpus, local)
+        reader = Reader(engine, watches, gpus, is_local(self._options.address))
         threading.Thread(
             target=self._watch_health, args=(Health(self._beside, group, gpus),), name="health", daemon=True
         ).start()
@@ -107,8 +105,7 @@ class Child:
             time.sleep(max(0.0, due - time.monotonic()))
 
     def _compare(self, numbers: set[int]) -> None:
-        call, handle = self._engine.call, self._engine.handle
-        if {int(number) for number in call("dcgmGetAllDevices", handle)} != numbers:
+        if set(self._engine.numbers()) != numbers:
             raise CallFailed("dcgmGetAllDevices", "INVENTORY_CHANGED")
 
     def _take_needs(self, watches: Watches, numbers: tuple[int, ...]) -> None:
@@ -119,7 +116,12 @@ class Child:
     def _may_profile(self, numbers: tuple[int, ...]) -> bool:
         if self._options.profiling != "auto":
             return self._options.profiling == "on"
-        values = list(self._engine.values(numbers, [COMPUTE_CAPABILITY], live=True))
+        try:
+            values = list(self._engine.values(numbers, [COMPUTE_CAPABILITY], live=True))
+        except CallFailed as failed:
+            if failed.error in GONE:
+                raise
+            return False
         return bool(values) and all(value.number is not None and int(value.number) >> 16 >= HOPPER for value in values)
 
     def _say_limits(self, watches: Watches) -> None:

@@ -11,8 +11,8 @@ import msgspec
 
 from agent.sources.child import CallFailed
 from agent.sources.dcgm.bindings import Caller
+from agent.sources.dcgm.names import GONE, GPU_OK
 from agent.sources.dcgm.values import Value, decode
-from agent.sources.dcgm_fields import DRIVER_VERSION
 from vocab.observations import GpuIdentity
 from vocab.pci import pci_address
 
@@ -22,14 +22,21 @@ CONNECT_S = 3.0
 FE_GPU = 1  # DCGM_FE_GPU
 GROUP_EMPTY = 1  # DCGM_GROUP_EMPTY
 MODE_AUTO = 1  # DCGM_OPERATION_MODE_AUTO
-KEEP_S = 60.0  # of a watched field: only the last value is read
+KEEP_S = 60.0  # of a watched field, and two periods: only the last value is read
+LOCAL = (EMBEDDED, UNIX, "localhost:", "127.", "[::1]")
+
+
+def is_local(address: str) -> bool:
+    """Whether the engine is on this machine, so that its clock and its driver are ours."""
+    return address.startswith(LOCAL)
 
 
 class Known(msgspec.Struct, frozen=True):
     """A GPU as the host engine lists it; ``gpu`` None if it cannot say who it is."""
 
-    number: int  # the engine's own; it differs from NVML's index
+    number: int  # the engine's own; it may differ from NVML's index
     gpu: GpuIdentity | None
+    driver: str | None = None  # its version
 
 
 class Engine:
@@ -56,29 +63,31 @@ class Engine:
 
     def gpus(self) -> tuple[Known, ...]:
         """All that the engine has ever listed, lost ones too."""
-        numbers = self.call("dcgmGetAllDevices", self.handle)
-        return tuple(Known(int(number), self._identity(int(number))) for number in numbers)
+        return tuple(map(self._known, self.numbers()))
 
-    def _identity(self, number: int) -> GpuIdentity | None:
+    def numbers(self) -> tuple[int, ...]:
+        """Their numbers alone."""
+        return tuple(int(number) for number in self.call("dcgmGetAllDevices", self.handle))
+
+    def _known(self, number: int) -> Known:
         try:
             found = self.call("dcgmGetDeviceAttributes", self.handle, number).identifiers
         except CallFailed as failed:
-            if failed.error in {"BADPARAM", "GPU_IS_LOST", "NOT_SUPPORTED", "NO_DATA"}:
-                return None
-            raise
+            if failed.error in GONE:
+                raise
+            return Known(number, None)
         pci = pci_address(found.pciBusId)
         if not found.uuid.startswith("GPU-") or pci is None:
-            return None
-        serial = None if found.serial.startswith("<<<") else found.serial or None
-        return GpuIdentity(uuid=found.uuid, index=number, pci=pci, serial=serial, name=found.deviceName or None)
-
-    def driver(self, numbers: Sequence[int]) -> str | None:
-        """The driver's version, read now."""
-        values = self.values(numbers[:1], [DRIVER_VERSION], live=True) if numbers else ()
-        return next((value.text for value in values), None)
+            return Known(number, None)
+        identity = GpuIdentity(
+            uuid=found.uuid, index=number, pci=pci, serial=_text(found.serial), name=_text(found.deviceName)
+        )
+        return Known(number, identity, _text(found.driverVersion))
 
     def status(self, number: int) -> int:
         """Of one GPU: see names.GPU_STATUS."""
+        if not self.call.has("dcgmGetGpuStatus"):
+            return GPU_OK
         return int(self.call("dcgmGetGpuStatus", self.handle, number))
 
     # groups and values
@@ -97,8 +106,9 @@ class Engine:
     def watch(self, group: Any, name: str, fields: Sequence[int], period_s: float) -> Any:
         """Let the engine read these fields of the group each period; returns what ``unwatch`` takes."""
         watched = self.call("dcgmFieldGroupCreate", self.handle, list(fields), name)
+        keep_s = KEEP_S + 2 * period_s
         try:
-            self.call("dcgmWatchFields", self.handle, group, watched, int(period_s * 1e6), max(KEEP_S, period_s), 2)
+            self.call("dcgmWatchFields", self.handle, group, watched, int(period_s * 1e6), keep_s, 2)
         except CallFailed:
             self.call("dcgmFieldGroupDestroy", self.handle, watched)
             raise
@@ -122,6 +132,11 @@ class Engine:
     def close(self) -> None:
         """Disconnect; groups and watches of the connection end."""
         self.call("dcgmDisconnect", self.handle)
+
+
+def _text(value: str) -> str | None:
+    """A text that is one; blanks stand in angle brackets."""
+    return value if value and not value.startswith("<<<") else None
 
 
 def _start(call: Caller) -> Any:

@@ -24,7 +24,8 @@ CONDITIONS: dict[int, tuple[int, str, str, str]] = {
     0x20: (5, "other", "nvlink", "counter"),
     0x40: (6, "xid", "xid", "errnum"),
 }
-ALL = sum(CONDITIONS)
+ALL, XID = sum(CONDITIONS), 0x40
+FIRST_BLANK = 2**31 - 16  # of an int32 that nobody has set
 
 
 class Policy(msgspec.Struct):
@@ -37,28 +38,32 @@ class Policy(msgspec.Struct):
     callback: Any = None  # must live as long as the library may call it
 
     def start(self) -> bool:
-        """Listen; False if this release cannot. Raises CallFailed if the connection is gone."""
+        """Listen; returns whether Xids will be told. Raises CallFailed if the connection is gone."""
         call, handle = self.engine.call, self.engine.handle
         if not call.has(REGISTER):
             return False
         response = POINTER(call.structs.c_dcgmPolicyCallbackResponse_v2)
         self.callback = CFUNCTYPE(c_int, response, c_uint64)(self._called)
         try:
-            self._set_if_none()
+            conditions = self._set_if_none()
             call(REGISTER, handle, self.group, ALL, self.callback, None)
         except CallFailed as failed:
             if failed.error in GONE:
                 raise
             return False  # not a data-centre board, or the policy module is not loaded
-        return True
+        return all(condition & XID for condition in conditions)
 
-    def _set_if_none(self) -> None:
+    def _set_if_none(self) -> list[int]:
+        """The conditions of each GPU, set by somebody or by us."""
         call, handle = self.engine.call, self.engine.handle
         status = call("dcgmStatusCreate")
         try:
             policies = call("dcgmPolicyGet", handle, self.group, len(self.gpus), status)
-            if not any(policy.condition for policy in policies):
-                call("dcgmPolicySet", handle, self.group, self._ours(), status)
+            conditions = [policy.condition if policy.condition < FIRST_BLANK else 0 for policy in policies]
+            if any(conditions):
+                return conditions
+            call("dcgmPolicySet", handle, self.group, self._ours(), status)
+            return [ALL]
         finally:
             call("dcgmStatusDestroy", status)
 

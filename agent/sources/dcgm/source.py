@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from agent.sources.dcgm.engine import EMBEDDED
+from agent.sources.dcgm.engine import EMBEDDED, is_local
 from agent.sources.dcgm.names import explain
 from agent.sources.dcgm.sight import AUTO, DcgmSettings, look
 from agent.sources.dcgm_fields import NAMES
@@ -70,6 +70,7 @@ class DcgmSource:
         self._limited = Limited(())
         self._said: SourceState | None = None
         self._told: frozenset[str] | None = None  # the needs that the child at hand was told
+        self._told_at = 0.0
         self._last: dict[str, tuple[GpuSample, float]] = {}  # DCGM's sample of each GPU, and when it came
         start = clock.monotonic()
         self._given_at: dict[str, float] = dict.fromkeys(NAMES, start)  # when NVML last gave each reading
@@ -179,9 +180,15 @@ class DcgmSource:
             self._say("degraded" if keeper.live and not stuck else "down", f"{explain('HUNG')} ({suspect.call})")
         elif keeper.live:
             self._say_working()
-            if (needs := self.needs()) != self._told:
-                self._told = needs
-                keeper.tell(f"need {','.join(sorted(needs))}")
+            self._tell_needs()
+
+    def _tell_needs(self) -> None:
+        """Not with each reading that NVML ceases to give: they cease within seconds of one another."""
+        now, needs = self._clock.monotonic(), self.needs()
+        if needs == self._told or (self._told is not None and now - self._told_at < self._need_after_s / 3):
+            return
+        self._told, self._told_at = needs, now
+        self.keeper.tell(f"need {','.join(sorted(needs))}")
 
     def ended(self, error: str) -> None:
         """There is no DCGM, or no longer. Where nobody asked for it and it never was there, that is nothing to say."""
@@ -206,17 +213,13 @@ class DcgmSource:
             node=self._node,
             source=self.name,
             state=state,
-            remote=self._is_remote,
+            remote=not is_local(self._settings.address),
             error=error,
             unsupported=tuple(unsupported),
         )
         if said != self._said:
             self._said = said
             self._emit(msgspec.structs.replace(said, at=self._clock.now()))
-
-    @property
-    def _is_remote(self) -> bool:
-        return not self._settings.address.startswith(("localhost", "127.", "[::1]", "unix://", EMBEDDED))
 
 
 def _has_readings(sample: GpuSample) -> bool:

@@ -223,6 +223,29 @@ async def test_a_policy_that_somebody_has_set_stays(place: Place, host: FakeHost
         assert (await found.find(DriverEvent)).gpu == board.uuid(2)
 
 
+@pytest.mark.parametrize("unset", [0, 0x7FFFFFF0])
+async def test_a_policy_that_nobody_has_set_is_ours_and_has_no_action(
+    place: Place, host: FakeHost, tmp_path: Path, unset: int
+) -> None:
+    for gpu in host.gpus:
+        gpu.policy = unset
+    async with running(source_at(place, tmp_path)) as found:
+        await found.find(GpuSample, full)
+        assert {gpu.policy for gpu in host.gpus} == {0x61}
+        host.inject(2, 319, 2)
+        event = await found.find(DriverEvent)
+        assert (event.gpu, event.type, event.data) == (board.uuid(2), "ecc", 2)
+
+
+async def test_a_policy_without_xids_leaves_them_to_field_230(place: Place, host: FakeHost, tmp_path: Path) -> None:
+    for gpu in host.gpus:
+        gpu.policy = 0x1
+    async with running(source_at(place, tmp_path)) as found:
+        await found.find(GpuSample, full)
+        host.inject(2, board.XID, 31)
+        assert (await found.find(DriverEvent, lambda one: one.type == "xid")).data == 31
+
+
 async def test_an_xid_of_before_the_start_is_no_news_to_dcgm_3(tmp_path: Path) -> None:
     with stand_in(3) as place:
         assert place.host is not None

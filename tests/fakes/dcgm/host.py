@@ -191,7 +191,13 @@ class FakeHost:
 
     def _attributes(self, session: Session, number: int) -> dict[str, str]:
         values = self.gpus[number].values
-        return {"deviceName": values[50], "serial": values[53], "uuid": values[54], "pciBusId": values[57]}
+        return {
+            "deviceName": values[50],
+            "serial": values[53],
+            "uuid": values[54],
+            "pciBusId": values[57],
+            "driverVersion": values[1],
+        }
 
     def _status(self, session: Session, number: int) -> int:
         return self.gpus[number].status
