@@ -70,7 +70,7 @@ class Roster:
             log.info("the controller answers again")
         self._complained = False
         self._heard(True)
-        self._board.list(answer)
+        self._board.list([each for each in answer if not each.observed])
         await self._keep()
 
     async def _keep(self) -> None:

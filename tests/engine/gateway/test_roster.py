@@ -4,6 +4,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from aiohttp import web
 
 from engine.gateway.board import Board
 from engine.gateway.roster import Roster
@@ -55,3 +56,23 @@ def test_what_the_controller_calls_ready_is_missed_when_it_does_not_answer(board
 def test_fenced_replicas_are_used_by_a_gateway_that_has_just_started(board: Board) -> None:
     show(board, r1=Standing.FENCED, r2=Standing.REFUSED)
     assert [entry.replica for entry in board.routable("chat").fenced] == ["r1"]
+
+
+async def test_nothing_is_sent_to_what_was_only_found(tmp_path: Path) -> None:
+    found = msgspec.structs.replace(KEPT[1], observed=True)
+
+    async def replicas(_: web.Request) -> web.Response:
+        return web.Response(body=msgspec.json.encode([KEPT[0], found]))
+
+    app = web.Application()
+    app.router.add_get("/api/v1/replicas", replicas)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    board = Board(VirtualClock())
+    try:
+        async with Client(f"http://127.0.0.1:{runner.addresses[0][1]}") as client:
+            await Roster(board, client, tmp_path / "replicas.json", lambda up: None).poll()
+    finally:
+        await runner.cleanup()
+    assert [*board.table.entries] == ["r1"]
