@@ -8,6 +8,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
+
 from agent import config as configuration
 from agent.agent import Agent
 from agent.config import AgentConfig
@@ -25,9 +27,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the agent; the exit code: 0 after a clean stop, 2 if it cannot serve its purpose."""
     parser = argparse.ArgumentParser(prog=PROGRAM, description="Watches the GPUs of this node and runs its replicas.")
     parser.add_argument("--config", type=Path, required=True, help="the TOML file (see docs/install.md)")
+    parser.add_argument("--dcgm-names", action="store_true", help="metrics also under the names of dcgm-exporter")
     chosen = parser.parse_args(arguments)
     try:
         config = configuration.read(chosen.config)
+        if chosen.dcgm_names:
+            config = msgspec.structs.replace(config, dcgm_names=True)
         logs.set_up(json=config.log_json)
         keep_to_ourselves()
         asyncio.run(_run(config))

@@ -67,7 +67,7 @@ class Agent:
         )
         self.supervisor.adopt()
         self.latest = Latest(config.level, program, config.address)
-        self.export = Export(self.latest, steady.now, judge.open_counts())
+        self.export = Export(self.latest, steady.now, judge.open_counts(), dcgm_names=config.dcgm_names)
         self.export.set("corral_agent_build_info", 1, version=program)
         desired_path = config.state_dir / "desired.json"
         desired = stored(desired_path)
@@ -125,6 +125,7 @@ class Agent:
         sources: tuple[Source, ...] = self.hardware.sources(self.supervisor.records, self._after_seq)
         if self._config.observe_replicas:
             sources = (*sources, self.observed)
+        self.export.watch(sources)
         works = [
             self.loop.run(),
             self.supervisor.run(),

@@ -89,6 +89,7 @@ class Api:
         """The application, with /healthz, /readyz and /metrics."""
         app = make_app(ready=self._latest.ready, metrics=export.exposition, token=token)
         app.middlewares.append(_refreshed(lambda: self._refresh(export)))
+        app.middlewares.append(_everything(export))
         app.router.add_get("/api/v1/node", self._node)
         app.router.add_get("/api/v1/events", self._events)
         app.router.add_get("/api/v1/recording", self._recording)
@@ -156,10 +157,24 @@ class Api:
         export.set("corral_agent_uplink_last_success_timestamp_seconds", self._uplink.last_success or 0.0)
         export.set("corral_agent_desired_generation", self._uplink.generation)
         export.set("corral_agent_paused", self._warden.is_paused)
+        export.refresh()
         export.phases([status.phase for status in self._loop.replicas()])
         facts = self._loop.facts()
         if facts is not None:
             export.node(facts)
+
+
+def _everything(export: Export) -> Middleware:
+    """``/metrics?full=1``: every reading, link and MIG instance."""
+
+    @web.middleware
+    async def at_scrape(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if request.path != "/metrics" or "full" not in request.query:
+            return await handler(request)
+        body, content_type = export.exposition.render(request.headers.get("Accept", ""), wide=True)
+        return web.Response(body=body, headers={"Content-Type": content_type})
+
+    return at_scrape
 
 
 def _refreshed(refresh: Callable[[], None]) -> Middleware:

@@ -44,6 +44,7 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     dcgm_profiling: Literal["auto", "on", "off"] = "auto"  # auto: only on boards where it disturbs no other tool
     dcgm_exporter: str | None = None  # the URL of its metrics, where one runs: http://127.0.0.1:9400/metrics
     kernel_log: Literal["auto", "kmsg", "journal"] = "auto"  # auto: the journal where kmsg may not be read
+    dcgm_names: bool = False  # /metrics also under the names and labels of NVIDIA's dcgm-exporter
     kmsg: Path = Path("/dev/kmsg")
     network_ports: tuple[str, ...] = ()  # those that have to be up; all others count if they had a link in this boot
     replica_base_port: Annotated[int, msgspec.Meta(ge=1, le=65000)] = 7430

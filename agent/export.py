@@ -1,53 +1,125 @@
-"""The agent's /metrics: rendered from memory, so that a scrape never waits for a driver.
+"""The agent's /metrics: its own health through Prometheus' client, the GPUs' series as text beside it.
 
-A reading that is missing or older than a few periods has no series. Xid counters of every critical code
-stand at 0 from the start, so that the first increase is seen as one.
+``/metrics?full=1`` has every reading, link and MIG instance as well.
 """
 
+import socket
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from time import perf_counter
+from typing import Protocol
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
-
+from agent.gpu_series import CRITICAL_XIDS, Standing, dcgm, families, full
 from agent.latest import Latest
-from vocab.catalogue.codes import XIDS
-from vocab.events import Event, Severity
+from agent.series import END, text
+from agent.sources.health import Health
+from vocab.events import Event
 from vocab.messages import NodeFacts
-from vocab.metrics import Kind
-from vocab.metrics.agent import GPU, READINGS, SELF
-from vocab.observations import GpuIdentity, GpuSample
+from vocab.metrics.agent import SELF
+from vocab.observations import AnyObservation, GpuSample
 from wire.exposition import Exposition
 
-CRITICAL_XIDS = tuple(str(number) for number, row in XIDS.items() if row.severity is Severity.CRITICAL)
+__all__ = ["CRITICAL_XIDS", "AgentExposition", "Export"]
+
 PHASES = ("starting", "ready", "draining", "stopped")
 MOST_COUNTED = 4096  # events whose count is remembered, so that a revision adds only its growth
-_ROWS = {row.name: row for row in GPU}
+
+
+class Healthy(Protocol):
+    """A source that reads in a child process."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def health(self) -> Health: ...
+
+
+class AgentExposition(Exposition):
+    """The registry's text, then that of the GPUs. ``dcgm_names`` adds dcgm-exporter's names."""
+
+    def __init__(self, latest: Latest, standing: Standing, now: Callable[[], float], *, dcgm_names: bool) -> None:
+        super().__init__(SELF)
+        self._latest = latest
+        self._standing = standing
+        self._now = now
+        self._hostname = socket.gethostname() if dcgm_names else None
+
+    def render(self, accept: str = "", *, wide: bool = False) -> tuple[bytes, str]:
+        """The body and content type of a scrape; ``wide`` shows everything."""
+        body, content_type = super().render(accept)
+        openmetrics = body.endswith(END)
+        now = self._now()
+        shown = [*families(self._latest, self._standing, now)]
+        if wide:
+            shown += full(self._latest, now)
+        if self._hostname is not None:
+            shown += dcgm(self._latest, self._standing, self._hostname, now)
+        gpus = text(shown, openmetrics=openmetrics)
+        return (body.removesuffix(END) + gpus + END if openmetrics else body + gpus), content_type
 
 
 class Export:
     """The registry of this process, and the counters that are not read from elsewhere."""
 
-    def __init__(self, latest: Latest, now: Callable[[], float], counted: dict[str, int] | None = None) -> None:
-        self.exposition = Exposition(SELF)
-        self.fenced: frozenset[str] = frozenset()
-        self.held: Mapping[str, int] = {}
-        self.xids: dict[str, dict[str, int]] = {}
+    def __init__(
+        self,
+        latest: Latest,
+        now: Callable[[], float],
+        counted: dict[str, int] | None = None,
+        *,
+        dcgm_names: bool = False,
+    ) -> None:
+        self.standing = Standing()
+        self.exposition = AgentExposition(latest, self.standing, now, dcgm_names=dcgm_names)
+        self._now = now
         self._dropped = 0
         self._counted: OrderedDict[str, int] = OrderedDict(counted or {})
-        self.exposition.registry.register(GpuCollector(self, latest, now))
+        self._sources: tuple[Healthy, ...] = ()
+        self._restarts: dict[str, int] = {}
+        self._take = self.exposition.histogram("corral_agent_take_seconds")
+        observations = self.exposition.counter("corral_agent_observations_total")
+        reads = self.exposition.counter("corral_agent_reads_total")
+        success = self.exposition.gauge("corral_agent_source_last_success_timestamp_seconds")
+        self._of_kind = lru_cache(64)(lambda kind: observations.labels(obs=kind))
+        self._of_read = lru_cache(64)(lambda source, result: reads.labels(source=source, result=result))
+        self._of_source = lru_cache(64)(lambda source: success.labels(source=source))
 
     @contextmanager
-    def taking(self, obs: str) -> Iterator[None]:
-        """Time one observation."""
+    def taking(self, observation: AnyObservation) -> Iterator[None]:
+        """Time one observation, and count what a read of a GPU came to."""
         began = perf_counter()
         try:
             yield
         finally:
-            self.exposition.histogram("corral_agent_take_seconds").observe(perf_counter() - began)
-            self.count("corral_agent_observations_total", obs=obs)
+            self._take.observe(perf_counter() - began)
+            self._of_kind(observation.__struct_config__.tag).inc()
+            if isinstance(observation, GpuSample):
+                self._read(observation)
+
+    def _read(self, sample: GpuSample) -> None:
+        source = sample.source or "nvml"
+        if sample.error is not None:
+            self._of_read(source, "failed").inc()
+            return
+        self._of_read(source, "partial" if sample.errors or sample.link_errors else "whole").inc()
+        self._of_source(source).set(self._now())
+
+    def watch(self, sources: Iterable[object]) -> None:
+        """Show the health of those among these sources that have one."""
+        self._sources = tuple(source for source in sources if hasattr(source, "health"))  # type: ignore[misc]  # just asked
+
+    def refresh(self) -> None:
+        """Set what is only looked at when somebody scrapes."""
+        for source in self._sources:
+            health = source.health
+            self.set("corral_agent_read_seconds", health.read_s, source=source.name)
+            self.set("corral_agent_call_seconds", health.call_s, source=source.name)
+            grown = health.starts - self._restarts.get(source.name, 1)
+            self.count("corral_agent_child_restarts_total", max(0, grown), source=source.name)
+            self._restarts[source.name] = max(1, health.starts)
 
     def count(self, name: str, by: float = 1.0, **labels: str) -> None:
         """Add to one of the agent's own counters."""
@@ -103,81 +175,6 @@ class Export:
             self.count("corral_agent_kernel_records_lost_total", event.fields.get("lost") or 1)
         kind, _, number = event.code.partition(":")
         if kind == "xid" and event.gpu is not None:
-            of_gpu = self.xids.setdefault(event.gpu, {})
+            of_gpu = self.standing.xids.setdefault(event.gpu, {})
             of_gpu[number] = of_gpu.get(number, 0) + grown
-
-
-class GpuCollector(Collector):
-    """Turns the latest samples into series, one family a row of the catalogue."""
-
-    def __init__(self, export: Export, latest: Latest, now: Callable[[], float]) -> None:
-        self._export = export
-        self._latest = latest
-        self._now = now
-
-    def describe(self) -> Iterable[Metric]:
-        """Nothing at registration: the series depend on the node."""
-        return ()
-
-    def collect(self) -> Iterator[Metric]:
-        """All GPU families of one scrape."""
-        seen, now = self._latest.seen, self._now()
-        gpus = seen.gpus if seen else ()
-        samples = {gpu.uuid: self._latest.fresh(gpu.uuid, now) for gpu in gpus}
-        yield from self._readings(samples)
-        yield self._info(gpus)
-        yield self._family("corral_gpu_up", {g: float(_good(sample)) for g, sample in samples.items()})
-        yield self._family("corral_gpu_last_read_timestamp_seconds", self._last_reads())
-        yield self._family("corral_gpu_fenced", {gpu: float(gpu in self._export.fenced) for gpu in samples})
-        yield self._family("corral_gpu_held", {gpu: float(self._export.held.get(gpu, 0)) for gpu in samples})
-        yield self._family("corral_gpu_nvlinks_down", {g: _down(s) for g, s in samples.items() if s and s.links})
-        yield from self._xids(tuple(samples))
-
-    def _readings(self, samples: dict[str, GpuSample | None]) -> Iterator[Metric]:
-        for field, row in READINGS.items():
-            values = {
-                gpu: getattr(sample.readings, field) for gpu, sample in samples.items() if sample and sample.readings
-            }
-            known = {gpu: float(value) for gpu, value in values.items() if value is not None}
-            if known:
-                yield self._family(row.name, known)
-
-    def _info(self, gpus: tuple[GpuIdentity, ...]) -> Metric:
-        seen = self._latest.seen
-        row = _ROWS["corral_gpu_info"]
-        family = GaugeMetricFamily(row.name, row.help, labels=row.labels)
-        for gpu in gpus:
-            virtual = "true" if seen and seen.virtual else "false"
-            node = (seen.node if seen else None) or ""
-            family.add_metric((gpu.uuid, str(gpu.index), gpu.name or "", gpu.pci, node, virtual), 1.0)
-        return family
-
-    def _last_reads(self) -> dict[str, float]:
-        return {gpu: view.good_at for gpu, view in self._latest.gpus.items() if view.good_at is not None}
-
-    def _xids(self, gpus: tuple[str, ...]) -> Iterator[Metric]:
-        known = self._export.xids
-        yield self._family("corral_gpu_xids_total", {gpu: float(sum(known.get(gpu, {}).values())) for gpu in gpus})
-        row = _ROWS["corral_gpu_xid_errors_total"]
-        family = CounterMetricFamily(row.name, row.help, labels=row.labels)
-        for gpu in gpus:
-            for number, count in (dict.fromkeys(CRITICAL_XIDS, 0) | known.get(gpu, {})).items():
-                family.add_metric((gpu, number), float(count))
-        yield family
-
-    @staticmethod
-    def _family(name: str, values: dict[str, float]) -> Metric:
-        row = _ROWS[name]
-        kind = CounterMetricFamily if row.kind is Kind.COUNTER else GaugeMetricFamily
-        family = kind(row.name, row.help, labels=row.labels)
-        for gpu, value in values.items():
-            family.add_metric((gpu,), value)
-        return family
-
-
-def _good(sample: GpuSample | None) -> bool:
-    return sample is not None and sample.error is None and sample.readings is not None
-
-
-def _down(sample: GpuSample) -> float:
-    return float(sum(1 for link in sample.links.values() if link.state == 0))
+            self.standing.last_xid[event.gpu] = int(number)

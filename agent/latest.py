@@ -26,16 +26,21 @@ class SourceView(msgspec.Struct, frozen=True):
 
 
 class GpuView(msgspec.Struct, frozen=True):
-    """The last sample of one GPU, made whole; ``good_at`` is when it was last read with success.
+    """The last sample of one GPU; ``good_at`` is when it was last read with success.
 
-    ``wide`` is the last whole sample behind which everything was read, ``wide_at`` when.
+    ``wide`` is the last sample for which everything was read, ``wide_at`` when.
     """
 
-    sample: GpuSample
+    newest: GpuSample
     seen: float
     good_at: float | None
     wide: GpuSample | None = None
     wide_at: float = 0.0
+
+    @property
+    def sample(self) -> GpuSample:
+        """The whole picture."""
+        return joined(self.wide, self.newest)
 
 
 class Latest:
@@ -75,10 +80,8 @@ class Latest:
         last_good = before.good_at if before else None
         wide, wide_at = (before.wide, before.wide_at) if before and now - before.wide_at <= CARRY_S else (None, 0.0)
         if wide is None or sample.processes is not None or sample.links:  # nothing is carried on and on
-            whole, wide, wide_at = sample, sample, now
-        else:
-            whole = joined(wide, sample)
-        self.gpus[gpu] = GpuView(whole, now, sample.at if good else last_good, wide if good else None, wide_at)
+            wide, wide_at = sample, now
+        self.gpus[gpu] = GpuView(sample, now, sample.at if good else last_good, wide if good else None, wide_at)
 
     def judged(self, event: Event) -> None:
         """Note an event or a new revision of one."""
@@ -90,7 +93,7 @@ class Latest:
     @property
     def proven(self) -> frozenset[str]:
         """GPUs that were read with success by this process and whose last read did not fail."""
-        return frozenset(gpu for gpu, view in self.gpus.items() if view.good_at is not None and not view.sample.error)
+        return frozenset(gpu for gpu, view in self.gpus.items() if view.good_at is not None and not view.newest.error)
 
     def listed(self) -> dict[str, frozenset[int]]:
         """The processes that the driver lists, by GPU; without the GPUs that do not tell."""

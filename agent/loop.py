@@ -101,8 +101,10 @@ class Loop:
 
     def take(self, observation: AnyObservation) -> None:
         """Judge one observation and do what follows from it."""
-        with self._export.taking(str(observation.__struct_config__.tag)):
+        with self._export.taking(observation):
             self._guarded("judge", lambda: self._take(observation))
+        if isinstance(observation, GpuSample):
+            return  # what a sample brings about is due in seconds: the next look is soon enough
         deadline = self._judge.next_deadline()
         if deadline is not None and deadline <= self.now() + LOOK_S:
             self._due.set()

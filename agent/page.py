@@ -5,8 +5,6 @@ idle node sends one GPU every other heartbeat, so that the eight of a board come
 60 s after which a silent GPU counts as unknown.
 """
 
-from collections.abc import Mapping
-
 import msgspec
 
 from vocab.messages import GpuStatus
@@ -28,23 +26,21 @@ ROUND_S = 32.0  # every GPU is sent at least this often
 
 
 class Page(msgspec.Struct):
-    """The last status of each GPU as read and as sent."""
+    """The last sample of each GPU, and its status as sent."""
 
-    latest: dict[str, GpuStatus] = {}
+    read: dict[str, GpuSample] = {}
     sent: dict[str, GpuStatus] = {}
 
     def take(self, gpu: str, sample: GpuSample) -> bool:
         """Note a read; True if the controller should hear of it at once (an error came or went)."""
-        last = self.latest.get(gpu)
-        readings = _shown(sample.readings, sample.errors, last.readings if last else None)
-        status = GpuStatus(gpu=gpu, at=round(sample.at, 3), readings=readings, error=sample.error)
-        self.latest[gpu] = status
+        self.read[gpu] = sample
         before = self.sent.get(gpu)
-        return before is not None and before.error != status.error
+        return before is not None and before.error != sample.error
 
     def report(self, now: float) -> tuple[GpuStatus, ...]:
         """What to send now: all that changed or is overdue after a standstill, else the one whose turn it is."""
-        due = [s for gpu, s in self.latest.items() if self._is_due(self.sent.get(gpu), s, now)]
+        latest = {gpu: _status(gpu, sample) for gpu, sample in self.read.items()}
+        due = [s for gpu, s in latest.items() if self._is_due(self.sent.get(gpu), s, now)]
         if due:
             return tuple(due)
         oldest = min(self.sent.values(), key=lambda status: status.at, default=None)
@@ -52,7 +48,7 @@ class Page(msgspec.Struct):
         newest = max((status.at for status in self.sent.values()), default=now)
         if oldest is None or (now - newest < share and now - oldest.at < ROUND_S):
             return ()
-        status = self.latest[oldest.gpu]
+        status = latest[oldest.gpu]
         return (status,) if status.at > oldest.at else ()
 
     @staticmethod
@@ -69,19 +65,20 @@ class Page(msgspec.Struct):
 
     def keep(self, gpus: frozenset[str]) -> None:
         """Forget GPUs that the node no longer has."""
-        for gone in [gpu for gpu in self.latest if gpu not in gpus]:
-            self.latest.pop(gone)
+        for gone in [gpu for gpu in self.read if gpu not in gpus]:
+            self.read.pop(gone)
             self.sent.pop(gone, None)
 
 
-def _shown(readings: Readings | None, errors: Mapping[str, str], last: Readings | None) -> Readings | None:
-    """What is shown; a reading that was not asked for this time is as it was."""
+def _status(gpu: str, sample: GpuSample) -> GpuStatus:
+    return GpuStatus(gpu=gpu, at=round(sample.at, 3), readings=_shown(sample.readings), error=sample.error)
+
+
+def _shown(readings: Readings | None) -> Readings | None:
+    """What is shown: all of it is read each time, or a fact that each sample repeats."""
     if readings is None:
         return None
-    found = {name: _rounded(getattr(readings, name)) for name in STEPS}
-    if last is not None and None in found.values():
-        found = {n: getattr(last, n) if v is None and n not in errors else v for n, v in found.items()}
-    return Readings(**found)  # type: ignore[arg-type]  # of the types that they have in there
+    return msgspec.convert({name: _rounded(getattr(readings, name)) for name in STEPS}, Readings)
 
 
 def _rounded(value: float | None) -> float | None:

@@ -231,5 +231,6 @@ class Warden:
         return True
 
     def _publish(self) -> None:
-        self._export.fenced = self.fences.gpus
-        self._export.held = Counter(hold.gpu for hold in self.desired.holds if hold.gpu) if self.desired else {}
+        self._export.standing.fenced = self.fences.gpus
+        held = Counter(hold.gpu for hold in self.desired.holds if hold.gpu) if self.desired else {}
+        self._export.standing.held = held

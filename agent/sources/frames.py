@@ -41,9 +41,10 @@ class Observed(msgspec.Struct, frozen=True, tag_field="frame"):
 
 
 class Sampled(msgspec.Struct, frozen=True, tag_field="frame"):
-    """Reads of several GPUs, made at the same moment."""
+    """Reads of several GPUs, made at the same moment; ``read_s`` is how long the longest took."""
 
     samples: tuple[GpuSample, ...]
+    read_s: float = 0.0
 
 
 class Limited(msgspec.Struct, frozen=True, tag_field="frame"):

@@ -14,6 +14,7 @@ from typing import Protocol
 from agent.sources.child_process import ChildProcess
 from agent.sources.frames import Failed, Frame, Opened
 from agent.sources.hang_watch import HANG_AFTER_S, Change, HangWatch
+from agent.sources.health import Health
 from vocab.clock import Clock
 from wire.backoff import delay_s
 
@@ -99,6 +100,8 @@ class Keeper:
         self._old: tuple[ChildProcess, HangWatch] | None = None  # stuck, and left alone
         self._awake = asyncio.Event()
         self._awake.set()
+        self._rested: ChildProcess | None = None  # ended by us, for a while
+        self.health = Health()
         self.live = False  # whether the child at hand has opened what it reads
 
     async def run(self, node: str) -> None:
@@ -111,15 +114,13 @@ class Keeper:
                 turn += 1
                 if await self._keep(turn):
                     continue
-                if not self._awake.is_set():
-                    attempt = 0
-                    continue
                 attempt = 1 if self.live else attempt
             await asyncio.sleep(delay_s(attempt, node, first_s=self._limits.retry_s, most_s=RETRY_MOST_S))
 
     async def rest(self) -> None:
         """End the child, and start none until ``wake``: somebody needs the driver shut. Its silence is not reported."""
         self._awake.clear()
+        self._rested = self._child
         if self._child is not None and not self._child.ended:
             await self._child.stop()
 
@@ -138,9 +139,10 @@ class Keeper:
             self._child.tell(line)
 
     async def _keep(self, turn: int) -> bool:
-        """One child from its start on; True if it was left alone, stuck."""
+        """One child from its start on; True if another may follow at once: it was left alone, stuck, or had to rest."""
         table = self._run_dir / f"{self._name}-calls-{turn % 2}"  # two children at most, each with its own
         child = await ChildProcess.start(self._module, table, self._kept.arguments(), self._environment)
+        self.health.starts += 1
         watch = HangWatch(self._limits.hang_after_s)
         self._child, self._error, self._stuck_since, self.live = child, None, None, False
         try:
@@ -153,8 +155,8 @@ class Keeper:
             if self._old:
                 await self._old[0].stop()
             raise
-        if not self._awake.is_set():
-            return False
+        if child is self._rested:
+            return True
         if self._error is None:
             log.error("the child of a source has ended", extra={"source": self._name, "exit_code": code})
         self._kept.ended(self._error or "CHILD_DIED")
@@ -188,7 +190,9 @@ class Keeper:
     def _look(self, child: ChildProcess, watch: HangWatch) -> None:
         now = self._clock.monotonic()
         self._look_at_old(int(now * 1e9))
-        self._report(child, watch.look(child.under_way(), int(now * 1e9)))
+        under_way = child.under_way()
+        self.health.call_s = max((call.overdue_s(int(now * 1e9)) for call in under_way.values()), default=0.0)
+        self._report(child, watch.look(under_way, int(now * 1e9)))
         stuck = watch.stuck(self._kept.threads() if self.live else 0)
         self._stuck_since = (self._stuck_since or now) if stuck else None
         self._kept.looked(self, watch, stuck=stuck)

@@ -12,6 +12,7 @@ import msgspec
 from agent.sources import boot
 from agent.sources.frames import Frame, Limited, Observed, Opened, Sampled
 from agent.sources.hang_watch import HANG_AFTER_S, Change, HangWatch
+from agent.sources.health import Health
 from agent.sources.keeper import GIVE_UP_S, LOOK_S, Keeper, Limits
 from agent.sources.nvml_errors import explain
 from agent.sources.source import Emit
@@ -87,6 +88,11 @@ class NvmlSource:
         """Who keeps the child; sent to rest while the driver must be shut."""
         return self._keeper
 
+    @property
+    def health(self) -> Health:
+        """Of the child."""
+        return self._keeper.health
+
     # what the keeper asks and tells
 
     async def ready(self) -> bool:
@@ -105,7 +111,8 @@ class NvmlSource:
     def take(self, frame: Frame) -> None:
         """A frame becomes an observation."""
         match frame:
-            case Sampled(samples):
+            case Sampled(samples, read_s):
+                self._keeper.health.read_s = read_s
                 for sample in samples:
                     self._stamp(sample)
             case Observed(observation):

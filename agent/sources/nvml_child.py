@@ -38,7 +38,7 @@ class Child:
         self.period_s = period_s
         self.inventory_s = inventory_s
         self.call = Caller(api, table.slot(NODE_SLOT))
-        self._rounds = Rounds(lambda samples: outbox.send(Sampled(samples)))
+        self._rounds = Rounds(lambda samples, read_s: outbox.send(Sampled(samples, read_s)))
         self._threads: dict[str, threading.Thread] = {}
         self._readers: dict[str, GpuReader] = {}
         self._known: dict[str, Found] = {}  # by UUID, GPUs that are there
@@ -119,9 +119,10 @@ class Child:
         uuid = reader.identity.uuid
         while (known := self._known.get(uuid)) is not None:
             reader.meet(known.identity, known.handle)
-            number = int(time.monotonic() / self.period_s + 1e-6)
-            sample = reader.sample(time.time(), time.monotonic())
-            self._rounds.put(number, sample)
+            began = time.monotonic()
+            number = int(began / self.period_s + 1e-6)
+            sample = reader.sample(time.time(), began)
+            self._rounds.put(number, sample, time.monotonic() - began)
             if sample.error is not None:
                 self._doubt.set()  # gone, or back under another handle
             elif sample.processes is not None or sample.links:

@@ -38,6 +38,7 @@ def family(pid: int) -> list[int]:
 def configure(folder: Path, library: Path, port: int) -> Path:
     """The configuration of an agent on a real node without a controller."""
     os.mkfifo(folder / "kmsg")
+    os.open(folder / "kmsg", os.O_RDWR)  # held open to the end: a log that has no writer has ended
     body = {
         "node": "bench",
         "controller": "http://127.0.0.1:9",

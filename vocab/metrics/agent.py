@@ -75,15 +75,89 @@ GPU: tuple[Metric, ...] = (
     _row("gpu_fenced", _G, "1 while this agent fences the GPU.", "gpu"),
     _row("gpu_held", _G, "Holds of the controller on the GPU.", "gpu"),
     _row("gpu_nvlinks_down", _G, "NVLinks of the GPU that are not up.", "gpu"),
+    _row("gpu_nvlink_errors_total", _C, "CRC errors, replays and recoveries of all NVLinks of the GPU.", "gpu"),
+    _row("gpu_nvlink_errors_worst", _G, "The same of the link that has the most.", "gpu"),
     _row("gpu_xids_total", _C, "Xid errors of any code that the kernel log reported, injected ones left out.", "gpu"),
     _row("gpu_xid_errors_total", _C, "Xid errors by code; critical codes are there from the start.", "gpu", "xid"),
 )
+
+FULL: dict[str, Metric] = dict(
+    (
+        _reading("shutdown_c", "shutdown_celsius", "Temperature at which the GPU switches off."),
+        _reading("sm_clock_max_hz", "sm_clock_max_hertz", "Highest clock of the SMs."),
+        _reading("power_limit_min_w", "power_limit_min_watts", "Lowest power limit that can be set."),
+        _reading("power_limit_max_w", "power_limit_max_watts", "Highest power limit that can be set."),
+        _reading("power_limit_default_w", "power_limit_default_watts", "Power limit that the GPU boots with."),
+        _reading("memory_reserved_bytes", "memory_reserved_bytes", "Memory kept by driver and firmware."),
+        _reading("sw_thermal_s", "sw_thermal_seconds_total", "Time slowed down by the driver for heat.", _C),
+        _reading("hw_thermal_s", "hw_thermal_seconds_total", "Time slowed down by the hardware for heat.", _C),
+        _reading("ecc_mode", "ecc_mode", "1 while ECC is on."),
+        _reading("ecc_mode_pending", "ecc_mode_pending", "ECC after the next reset."),
+        _reading("ecc_correctable_lifetime", "ecc_correctable_lifetime_total", "Corrected errors of its life.", _C),
+        _reading(
+            "ecc_uncorrectable_lifetime", "ecc_uncorrectable_lifetime_total", "Uncorrected errors of its life.", _C
+        ),
+        _reading("sram_correctable", "sram_correctable_total", "Corrected errors of the SRAM since reset.", _C),
+        _reading("sram_uncorrectable", "sram_uncorrectable_total", "Uncorrected errors of the SRAM since reset.", _C),
+        _reading("sram_uncorrectable_lifetime", "sram_uncorrectable_lifetime_total", "The same of its life.", _C),
+        _reading("sram_threshold_exceeded", "sram_threshold_exceeded", "1 once the SRAM has had too many errors."),
+        _reading("dram_correctable_lifetime", "dram_correctable_lifetime_total", "Corrected errors of the DRAM.", _C),
+        _reading("dram_uncorrectable_lifetime", "dram_uncorrectable_lifetime_total", "Uncorrected errors of it.", _C),
+        _reading("remap_banks_max", "remap_banks_max", "Memory banks with all spare rows left."),
+        _reading("remap_banks_high", "remap_banks_high", "Memory banks with many spare rows left."),
+        _reading("remap_banks_partial", "remap_banks_partial", "Memory banks with some spare rows left."),
+        _reading("remap_banks_low", "remap_banks_low", "Memory banks with few spare rows left."),
+        _reading("remap_banks_none", "remap_banks_none", "Memory banks with no spare row left."),
+        _reading("retired_pages_sbe", "retired_pages_single_bit", "Pages retired after single-bit errors."),
+        _reading("retired_pages_dbe", "retired_pages_double_bit", "Pages retired after double-bit errors."),
+        _reading("retirement_pending", "retirement_pending", "1 while pages wait to be retired."),
+        _reading("pcie_generation_max", "pcie_generation_max", "Best PCIe generation of GPU and slot."),
+        _reading("pcie_width_max", "pcie_width_max_lanes", "Most PCIe lanes of GPU and slot."),
+        _reading("fabric_status", "fabric_status", "NVML's return code of the fabric registration."),
+        _reading("fabric_health_mask", "fabric_health_mask", "Bit mask of the fabric's health, as NVML gives it."),
+        _reading("persistence", "persistence", "1 while the driver stays loaded without clients."),
+        _reading("mig_mode", "mig_mode", "1 while the GPU is partitioned."),
+    )
+)
+_LINK = ("gpu", "link")
+_INSTANCE = ("gpu", "gi", "ci")
+LINK: dict[str, Metric] = {
+    "state": _row("gpu_nvlink_up", _G, "1 while the link is up.", *_LINK),
+    "crc_errors": _row("gpu_nvlink_crc_errors_total", _C, "CRC errors of the link.", *_LINK),
+    "replays": _row("gpu_nvlink_replays_total", _C, "Replays of the link.", *_LINK),
+    "recoveries": _row("gpu_nvlink_recoveries_total", _C, "Recoveries of the link.", *_LINK),
+    "effective_ber": _row("gpu_nvlink_effective_ber", _G, "Bit error rate after correction (NVLink 5).", *_LINK),
+    "symbol_ber": _row("gpu_nvlink_symbol_ber", _G, "Symbol error rate (NVLink 5).", *_LINK),
+    "speed_bytes_per_s": _row("gpu_nvlink_speed_bytes_per_second", _G, "Speed of the link, each way.", *_LINK),
+}
+INSTANCE: dict[str, Metric] = {
+    "memory_used_bytes": _row("gpu_instance_memory_used_bytes", _G, "Memory in use of a MIG instance.", *_INSTANCE),
+    "memory_total_bytes": _row("gpu_instance_memory_total_bytes", _G, "Memory of a MIG instance.", *_INSTANCE),
+    "sm_active_ratio": _row("gpu_instance_sm_active_ratio", _G, "Share of its SM-cycles with a warp.", *_INSTANCE),
+    "tensor_active_ratio": _row("gpu_instance_tensor_active_ratio", _G, "Its tensor pipe active.", *_INSTANCE),
+    "dram_active_ratio": _row("gpu_instance_dram_active_ratio", _G, "Its memory moving data.", *_INSTANCE),
+    "sram_uncorrectable": _row("gpu_instance_sram_uncorrectable_total", _C, "Its uncorrected errors.", *_INSTANCE),
+}
+FIRMWARE = _row("gpu_firmware_info", Kind.INFO, "Versions on the GPU; 1.", "gpu", "vbios", "inforom", "gsp", "cuda")
+DEMANDED: tuple[Metric, ...] = (*FULL.values(), *LINK.values(), *INSTANCE.values(), FIRMWARE)  # only by ?full=1
 
 SELF: tuple[Metric, ...] = (
     _row("agent_build_info", Kind.INFO, "Version of this process.", "version"),
     _row("agent_node_info", Kind.INFO, "What this node is; 1.", "node", "virtual", "driver", "level"),
     _row("agent_gpus", _G, "GPUs in the node's inventory."),
     _row("agent_source_up", _G, "1 while a source of readings works.", "source"),
+    _row("agent_source_last_success_timestamp_seconds", _G, "When the source last read a GPU.", "source"),
+    _row(
+        "agent_reads_total", _C, "Reads of a GPU: whole, partial (something was unknown) or failed.", "source", "result"
+    ),
+    _row("agent_read_seconds", _G, "The longest read of a GPU in the last round.", "source"),
+    _row("agent_call_seconds", _G, "How long the slowest driver call under way is overdue.", "source"),
+    _row(
+        "agent_child_restarts_total",
+        _C,
+        "Starts of the process that holds a driver's library, but the first.",
+        "source",
+    ),
     _row("agent_observations_total", _C, "Observations taken in, by kind.", "obs"),
     _row("agent_events_total", _C, "Events judged (first revisions), by severity.", "severity"),
     _row("agent_injected_events_total", _C, "Events that a test tool wrote; they lead to nothing."),
@@ -113,4 +187,4 @@ SELF: tuple[Metric, ...] = (
     ),
 )
 
-AGENT: tuple[Metric, ...] = (*SELF, *GPU)
+AGENT: tuple[Metric, ...] = (*SELF, *GPU, *DEMANDED)
