@@ -118,6 +118,44 @@ class Node:
             )
             self.spool.append(ClearedItem(cleared))
 
+    def complain(self, replica: str, code: str, now: float, **fields: object) -> Event:
+        """The judge says something of a replica: an event about it, with these fields."""
+        known = row(code)
+        event = Event(
+            id=event_id(self.boot_id, replica, code, "", (now,)),
+            at=rfc3339(now),
+            node=self.name,
+            boot_id=self.boot_id,
+            code=code,
+            severity=known.severity,
+            recovery=known.recovery,
+            scope=known.scope,
+            source=Source.ENGINE,
+            first_at=rfc3339(now),
+            last_at=rfc3339(now),
+            fields={"replica": replica, **fields},
+            text=f"{code} of {replica}",
+        )
+        self.spool.append(EventItem(event))
+        return event
+
+    def content(self, event: Event, now: float) -> None:
+        """What was said of a replica is over."""
+        self.spool.append(
+            ClearedItem(
+                Cleared(
+                    at=rfc3339(now),
+                    node=self.name,
+                    boot_id=self.boot_id,
+                    gpu=None,
+                    code=event.code,
+                    by="signal",
+                    event=event.id,
+                    name=str(event.fields["replica"]),
+                )
+            )
+        )
+
     def reboot(self, now: float) -> None:
         """A new boot: everything that ran is gone, every fault that a reboot ends is over."""
         self.boot, self.booted_at = self.boot + 1, now
