@@ -4,6 +4,7 @@ from collections import OrderedDict
 
 import msgspec
 
+from agent.checks.baseline import is_sound
 from agent.probes.scene import Scene
 from agent.whole import CARRY_S, joined
 from vocab.catalogue.boards import reset_group
@@ -46,7 +47,9 @@ class GpuView(msgspec.Struct, frozen=True):
 class Latest:
     """The last of everything."""
 
-    def __init__(self, level: Level, version: str, address: str) -> None:
+    def __init__(self, level: Level, version: str, address: str, *, new_boot: bool = False) -> None:
+        self._new_boot = new_boot
+        self._sound: set[str] = set()  # GPUs that have passed the baseline checks in this boot
         self._level = level
         self._version = version
         self._address = address
@@ -81,7 +84,10 @@ class Latest:
         wide, wide_at = (before.wide, before.wide_at) if before and now - before.wide_at <= CARRY_S else (None, 0.0)
         if wide is None or sample.processes is not None or sample.links:  # nothing is carried on and on
             wide, wide_at = sample, now
-        self.gpus[gpu] = GpuView(sample, now, sample.at if good else last_good, wide if good else None, wide_at)
+        view = GpuView(sample, now, sample.at if good else last_good, wide if good else None, wide_at)
+        if self._new_boot and good and gpu not in self._sound and is_sound(view.sample):
+            self._sound.add(gpu)
+        self.gpus[gpu] = view
 
     def judged(self, event: Event) -> None:
         """Note an event or a new revision of one."""
@@ -92,8 +98,12 @@ class Latest:
 
     @property
     def proven(self) -> frozenset[str]:
-        """GPUs that were read with success by this process and whose last read did not fail."""
-        return frozenset(gpu for gpu, view in self.gpus.items() if view.good_at is not None and not view.newest.error)
+        """GPUs that were read with success by this process and whose last read did not fail.
+
+        In a boot that no agent of this node has seen yet, only those that have passed the baseline checks once.
+        """
+        good = (gpu for gpu, view in self.gpus.items() if view.good_at is not None and not view.newest.error)
+        return frozenset(gpu for gpu in good if not self._new_boot or gpu in self._sound)
 
     def listed(self) -> dict[str, frozenset[int]]:
         """The processes that the driver lists, by GPU; without the GPUs that do not tell."""

@@ -4,13 +4,14 @@ Pure, from one sample. What the board or the driver does not tell is unknown, ne
 code under which the judge knows it, so that both speak of one condition.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from agent.probes.fabric import COMPLETED, INCOMPLETE, NOT_SUPPORTED, UNHEALTHY, problems_of
 from vocab.observations import Check, GpuSample
 from vocab.readings import Readings
 
 GONE = frozenset({"GPU_IS_LOST", "GPU_NOT_FOUND"})  # errors of a read that are about the GPU, not about the reader
+HARMLESS = frozenset({"remap_pending", "retired_pages"})
 ORDER = ("problem", "unknown", "pass")
 
 Told = tuple[str, str | None, str | None]  # result, code, text
@@ -30,9 +31,9 @@ def baseline(sample: GpuSample, at: float) -> tuple[Check, ...]:
     return tuple(sorted(found, key=lambda check: ORDER.index(check.result)))
 
 
-def problems(sample: GpuSample) -> Iterator[str]:
-    """The checks that found a problem."""
-    return (check.check for check in baseline(sample, sample.at) if check.result == "problem")
+def is_sound(sample: GpuSample) -> bool:
+    """Whether work may start on it after a boot: no problem but one that the next reset ends and that harms none."""
+    return not any(check.result == "problem" and check.code not in HARMLESS for check in baseline(sample, sample.at))
 
 
 def _check(sample: GpuSample, at: float, name: str, result: str, code: str | None, text: str | None) -> Check:

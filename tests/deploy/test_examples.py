@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 import agent.config
+import agent.roothelper.config
 import controller.config
 import engine.gateway.config
 from vocab.states import Level
@@ -30,6 +31,12 @@ def test_the_agents_example_only_observes_and_lives_in_the_units_folders():
 def test_the_gateways_example_asks_the_controller_of_the_example():
     config = load(EXAMPLES / "gateway.toml", engine.gateway.config.GatewayConfig)
     assert config.controller == f"http://{controller.config.read(EXAMPLES / 'controller.toml').listen}"
+
+
+def test_the_root_helpers_example_says_what_holds_without_it():
+    config = agent.roothelper.config.read(EXAMPLES / "roothelper.toml")
+    assert config == agent.roothelper.config.HelperConfig()
+    assert config.pause_file == agent.config.read(EXAMPLES / "agent.toml").pause_file
 
 
 @pytest.mark.parametrize("name", ["agent", "controller", "gateway"])

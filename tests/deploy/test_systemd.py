@@ -3,6 +3,7 @@
 import subprocess
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.programs import need
@@ -17,7 +18,10 @@ EXPOSURE = {
     "corral-controller.service": 15,
     "corral-gateway.service": 15,
     "corral-replica@.service": 25,
+    "corral-roothelper.service": 26,
 }
+HELPER = "corral-roothelper.service"
+UNPRIVILEGED = sorted(EXPOSURE.keys() - {HELPER})
 
 
 @pytest.fixture(params=sorted(EXPOSURE))
@@ -96,7 +100,7 @@ def test_a_daemon_notifies_and_is_watched(name):
 
 
 def test_only_the_agent_has_a_capability_and_it_is_to_read_the_kernel_log():
-    bounding = {name: service(name)["CapabilityBoundingSet"] for name in EXPOSURE}
+    bounding = {name: service(name)["CapabilityBoundingSet"] for name in UNPRIVILEGED}
     assert bounding.pop("corral-agent.service") == ["CAP_SYSLOG"]
     assert set(map(tuple, bounding.values())) == {("",)}
 
@@ -106,7 +110,7 @@ def test_the_units_users_are_made_and_may_read_the_configuration(tmp_path):
     run("systemd-sysusers", f"--root={tmp_path}", str(UNITS / "corral.sysusers.conf"))
     users = {line.split(":")[0] for line in (tmp_path / "etc/passwd").read_text().splitlines()}
     members = {line.split(":")[0]: line.split(":")[3] for line in (tmp_path / "etc/group").read_text().splitlines()}
-    needed = {service(name)["User"][0] for name in EXPOSURE}
+    needed = {service(name)["User"][0] for name in UNPRIVILEGED}
     assert needed <= users
     assert set(members["corral"].split(",")) == needed
 
@@ -124,3 +128,28 @@ def test_the_configuration_is_shut_to_others(tmp_path):
 def run(program: str, *arguments: str) -> None:
     done = subprocess.run([need(program, SYSTEMD), *arguments], capture_output=True, text=True, timeout=30)
     assert done.returncode == 0, done.stderr
+
+
+def test_systemd_finds_nothing_wrong_with_the_helpers_socket(tmp_path):
+    python = need("python3", "apt-get install python3")
+    for name in (HELPER, "corral-roothelper.socket"):
+        (tmp_path / name).write_text((UNITS / name).read_text().replace("/opt/corral/bin/python", python))
+    run("systemd-analyze", "verify", "--man=no", str(tmp_path / "corral-roothelper.socket"))
+
+
+def test_the_root_helper_has_no_network_and_one_door():
+    helper = service(HELPER)
+    assert helper["PrivateNetwork"] == ["yes"]
+    assert helper["RestrictAddressFamilies"] == ["AF_UNIX"]
+    assert helper["NoNewPrivileges"] == ["yes"]
+    assert "CAP_NET_ADMIN" not in helper["CapabilityBoundingSet"][0]
+    door = (UNITS / "corral-roothelper.socket").read_text()
+    assert "SocketMode=0660\n" in door
+    assert "SocketGroup=corral-agent\n" in door
+
+
+def test_the_agent_looks_for_the_helper_where_the_socket_listens():
+    from agent.config import AgentConfig
+
+    default = next(field for field in msgspec.structs.fields(AgentConfig) if field.name == "helper_socket").default
+    assert f"ListenStream={default}\n" in (UNITS / "corral-roothelper.socket").read_text()
