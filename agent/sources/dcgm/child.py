@@ -78,9 +78,9 @@ class Child:
         pushed = Policy(engine, group, gpus, lambda event: self._outbox.send(Observed(event))).start()
         watches = Watches(engine, group, f"corral-{os.getpid()}", () if pushed else (XID,))
         reader = Reader(engine, watches, gpus, is_local(self._options.address))
-        threading.Thread(
-            target=self._watch_health, args=(Health(self._beside, group, gpus),), name="health", daemon=True
-        ).start()
+        if gpus:
+            health = Health(self._beside, group, gpus)
+            threading.Thread(target=self._watch_health, args=(health,), name="health", daemon=True).start()
         self._read(reader, watches, {one.number for one in known})
 
     def _read(self, reader: Reader, watches: Watches, numbers: set[int]) -> None:
@@ -92,8 +92,10 @@ class Child:
             if now >= inventory_at:
                 self._compare(numbers)
                 inventory_at = now + options.inventory_s
-            if self._taken != self._needs.names or (watches.refused and now >= retry_at):
-                self._take_needs(watches, tuple(reader.gpus))
+            needed = self._needs.names - reader.never
+            if self._taken != needed or (watches.refused and now >= retry_at):
+                self._taken = needed
+                watches.set(self._permitted(needed, tuple(reader.gpus)))
                 retry_at = now + options.retry_s
             samples, events = reader.read(time.time())
             for event in events:
@@ -108,10 +110,8 @@ class Child:
         if set(self._engine.numbers()) != numbers:
             raise CallFailed("dcgmGetAllDevices", "INVENTORY_CHANGED")
 
-    def _take_needs(self, watches: Watches, numbers: tuple[int, ...]) -> None:
-        names = self._needs.names
-        self._taken = names
-        watches.set(names if not names & PROFILING or self._may_profile(numbers) else names - PROFILING)
+    def _permitted(self, names: frozenset[str], numbers: tuple[int, ...]) -> frozenset[str]:
+        return names if not names & PROFILING or self._may_profile(numbers) else names - PROFILING
 
     def _may_profile(self, numbers: tuple[int, ...]) -> bool:
         if self._options.profiling != "auto":

@@ -19,6 +19,7 @@ from vocab.readings import Readings
 
 SLACK_S = 10.0  # the engine's loop is not exact
 STALE = "STALE_DATA"
+NEVER = "NOT_SUPPORTED"
 LOST = frozenset({"GPU_IS_LOST", "RESET_REQUIRED"})
 
 
@@ -30,16 +31,19 @@ class Reader(msgspec.Struct):
     gpus: Mapping[int, GpuIdentity]
     local: bool = True
     xid_at: dict[int, float] = {}  # when the last Xid of a GPU was; only later ones are news
+    never: frozenset[str] = frozenset()  # readings that no GPU of this node supports: learnt once, not asked again
 
     def read(self, now: float) -> tuple[list[GpuSample], list[DriverEvent]]:
-        """A sample of every GPU, and the Xids since the last read. Raises CallFailed."""
+        """A sample of every GPU, and the Xids since the last read; none if nothing is watched. Raises CallFailed."""
         rows = {row.field: row for row in self.watches.rows}
         fields = [*rows, *self.watches.always]
         found: dict[int, list[Value]] = {number: [] for number in self.gpus}
-        if fields and found:
-            for value in self.engine.values(tuple(self.gpus), fields):
-                found[value.gpu].append(value)
-        samples = [self._sample(number, values, rows, now) for number, values in found.items()]
+        if not fields or not found:
+            return [], []
+        for value in self.engine.values(tuple(self.gpus), fields):
+            found[value.gpu].append(value)
+        samples = [self._sample(number, values, rows, now) for number, values in found.items()] if rows else []
+        self._learn(samples)
         events = [event for number, values in found.items() for event in self._xids(number, values)]
         return samples, events
 
@@ -51,7 +55,7 @@ class Reader(msgspec.Struct):
         if error:
             return GpuSample(at=now, gpu=gpu.uuid, pci=gpu.pci, error=error, source="dcgm")
         readings: dict[str, float | int | None] = {}
-        errors = dict(self.watches.refused)
+        errors = {**dict.fromkeys(self.never, NEVER), **self.watches.refused}
         for value in values:
             row = rows.get(value.field)
             if row is None:
@@ -63,6 +67,11 @@ class Reader(msgspec.Struct):
                 readings[row.name] = reading(row, value.number)
         known = msgspec.convert(readings, Readings)
         return GpuSample(at=now, gpu=gpu.uuid, pci=gpu.pci, readings=known, errors=errors, source="dcgm")
+
+    def _learn(self, samples: list[GpuSample]) -> None:
+        read = [sample.errors for sample in samples if sample.error is None]
+        if read:
+            self.never |= {name for name in read[0] if all(one.get(name) == NEVER for one in read)}
 
     def _is_stale(self, value: Value, row: FieldRow, now: float) -> bool:
         return self.local and now - value.at > 3 * row.period_s + SLACK_S

@@ -67,6 +67,20 @@ async def test_a_healthy_board_reads_as_it_is(place: Place, tmp_path: Path) -> N
         )
 
 
+async def test_what_no_gpu_supports_is_learnt_and_not_asked_again(place: Place, host: FakeHost, tmp_path: Path) -> None:
+    async with running(source_at(place, tmp_path)) as found:
+        await found.find(GpuSample, full)
+        host.calls.clear()
+        after = len(found.seen)
+        await found.find(GpuSample, lambda _: host.calls["values"] > 2, after=after)
+        (session,) = host.sessions
+        watched = {field for _, fields in session.fields.values() for field in fields}
+        assert watched.isdisjoint(board.NOT_SUPPORTED)
+        after = len(found.seen)
+        sample = await found.find(GpuSample, after=after)
+        assert sample.errors["fan_ratio"] == "NOT_SUPPORTED"
+
+
 async def test_a_unix_socket_is_an_address_like_another(tmp_path: Path) -> None:
     with stand_in(4, tmp_path / "engine.socket") as place:
         assert place.address.startswith("unix://")

@@ -14,6 +14,7 @@ from tests.fakes.dcgm.host import FakeHost
 
 HERE = Path(__file__).parent
 BINDINGS, HOST = "DCGM_BINDINGS", "DCGM_HOST"
+PORT = 5555  # of a host engine, where DCGM_HOST names none
 LIMIT_S = 20
 
 
@@ -49,5 +50,7 @@ def real() -> Place:
     """The bindings and the engine that DCGM_BINDINGS and DCGM_HOST name; without them the calling test skips."""
     bindings, address = os.environ.get(BINDINGS), os.environ.get(HOST)
     if not bindings or not address:
-        pytest.skip(f"no real DCGM: set {BINDINGS} to the folder of dcgm_agent.py and {HOST} to HOST:PORT of an engine")
-    return Place(Path(bindings), address)
+        pytest.skip(
+            f"no real DCGM: set {BINDINGS} to the folder of dcgm_agent.py and {HOST} to its engine, as localhost:5555"
+        )
+    return Place(Path(bindings), address if ":" in address else f"{address}:{PORT}")
