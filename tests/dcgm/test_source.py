@@ -22,8 +22,14 @@ from vocab.clock import SystemClock
 from vocab.observations import Check, DriverEvent, GpuSample, NodeSeen, SourceState
 
 FAST = {
-    "period_s": 0.2, "health_s": 0.5, "need_after_s": 0.1, "alone_after_s": 0.1, "look_s": 0.05, "retry_s": 0.05,
-}  # fmt: skip
+    "period_s": 0.2,
+    "health_s": 0.5,
+    "inventory_s": 0.3,
+    "need_after_s": 0.1,
+    "alone_after_s": 0.1,
+    "look_s": 0.05,
+    "retry_s": 0.05,
+}
 ROW_REMAP_FAILED, XID = 395, 230
 
 

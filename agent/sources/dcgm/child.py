@@ -19,7 +19,7 @@ from agent.sources.child import CallFailed, Outbox, serve
 from agent.sources.dcgm.bindings import Bindings, Caller, load
 from agent.sources.dcgm.engine import Engine, is_local
 from agent.sources.dcgm.health import Health
-from agent.sources.dcgm.names import GONE
+from agent.sources.dcgm.names import GONE, GPU_FAKE, GPU_OK
 from agent.sources.dcgm.policy import Policy
 from agent.sources.dcgm.reader import Reader
 from agent.sources.dcgm.watches import Watches
@@ -27,6 +27,7 @@ from agent.sources.dcgm_fields import BY_NAME, COMPUTE_CAPABILITY, NAMES, XID
 from agent.sources.frames import EVENT_SLOT, NODE_SLOT, Limited, Observed, Opened
 
 HOPPER = 9  # from this compute capability on DCGM profiles through GPM, which no tool holds alone
+TIMEOUT = "TIMEOUT"  # of a health check: it was long, the connection is as good as before
 PROFILING = frozenset(name for name, row in BY_NAME.items() if row.profiling)
 
 
@@ -71,7 +72,7 @@ class Child:
         """Read until the connection ends. Raises CallFailed."""
         engine, known = self._engine, self._engine.gpus()
         gpus = {one.number: one.gpu for one in known if one.gpu}
-        group = engine.group(f"corral-{os.getpid()}", gpus)
+        group, members = engine.group(f"corral-{os.getpid()}", gpus)
         driver = next((one.driver for one in known if one.driver), None)
         identities = tuple(sorted(gpus.values(), key=lambda gpu: gpu.index))
         self._outbox.send(Opened(driver, engine.version() or None, len(known), identities))
@@ -81,16 +82,16 @@ class Child:
         if gpus:
             health = Health(self._beside, group, gpus)
             threading.Thread(target=self._watch_health, args=(health,), name="health", daemon=True).start()
-        self._read(reader, watches, {one.number for one in known})
+        self._read(reader, watches, {one.number for one in known}, gpus.keys() - members)
 
-    def _read(self, reader: Reader, watches: Watches, numbers: set[int]) -> None:
+    def _read(self, reader: Reader, watches: Watches, numbers: set[int], left_out: set[int]) -> None:
         options = self._options
         inventory_at = retry_at = 0.0
         due = time.monotonic()
         while True:
             now = time.monotonic()
             if now >= inventory_at:
-                self._compare(numbers)
+                self._compare(numbers, left_out)
                 inventory_at = now + options.inventory_s
             needed = self._needs.names - reader.never
             if self._taken != needed or (watches.refused and now >= retry_at):
@@ -106,8 +107,10 @@ class Child:
             due = max(due + options.period_s, time.monotonic())
             time.sleep(max(0.0, due - time.monotonic()))
 
-    def _compare(self, numbers: set[int]) -> None:
-        if set(self._engine.numbers()) != numbers:
+    def _compare(self, numbers: set[int], left_out: set[int]) -> None:
+        """A new GPU, or a lost one that is back, is in no group of ours: begin anew."""
+        back = any(self._engine.status(number) in {GPU_OK, GPU_FAKE} for number in left_out)
+        if back or set(self._engine.numbers()) != numbers:
             raise CallFailed("dcgmGetAllDevices", "INVENTORY_CHANGED")
 
     def _permitted(self, names: frozenset[str], numbers: tuple[int, ...]) -> frozenset[str]:
@@ -145,7 +148,7 @@ class Child:
                     self._outbox.send(Observed(check))
                 self._troubles.pop("health", None)
             except CallFailed as failed:
-                if failed.error in GONE:
+                if failed.error in GONE and failed.error != TIMEOUT:
                     return
                 self._troubles["health"] = failed.error
             time.sleep(self._options.health_s)

@@ -97,7 +97,7 @@ def run(folder: Path, address: str, level: str, gpus: Collection[str]) -> list[C
             engine = Engine(Caller(bindings, table.slot(0)), address)
             known = {one.number: one.gpu.uuid for one in engine.gpus() if one.gpu}
             chosen = {number: uuid for number, uuid in known.items() if not gpus or uuid in gpus}
-            group = engine.group(f"corral-diag-{os.getpid()}", chosen)
+            group, _ = engine.group(f"corral-diag-{os.getpid()}", chosen)
             response = _respond(engine, Caller(bindings, table.slot(1)), group, level)
         except CallFailed as failed:
             return [_unknown(failed.error)]

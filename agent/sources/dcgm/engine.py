@@ -92,16 +92,19 @@ class Engine:
 
     # groups and values
 
-    def group(self, name: str, numbers: Iterable[int]) -> Any:
-        """A group of these GPUs; one that is lost cannot be in it. It ends with the connection."""
+    def group(self, name: str, numbers: Iterable[int]) -> tuple[Any, frozenset[int]]:
+        """A group of these GPUs, and which of them are in it: a lost one cannot be. It ends with the connection."""
         group = self.call("dcgmGroupCreate", self.handle, GROUP_EMPTY, name)
-        for number in numbers:
-            try:
-                self.call("dcgmGroupAddEntity", self.handle, group, FE_GPU, number)
-            except CallFailed as failed:
-                if failed.error not in {"GPU_IS_LOST", "GPU_NOT_SUPPORTED", "BADPARAM"}:
-                    raise
-        return group
+        return group, frozenset(number for number in numbers if self._add(group, number))
+
+    def _add(self, group: Any, number: int) -> bool:
+        try:
+            self.call("dcgmGroupAddEntity", self.handle, group, FE_GPU, number)
+        except CallFailed as failed:
+            if failed.error in {"GPU_IS_LOST", "GPU_NOT_SUPPORTED", "BADPARAM"}:
+                return False
+            raise
+        return True
 
     def watch(self, group: Any, name: str, fields: Sequence[int], period_s: float) -> Any:
         """Let the engine read these fields of the group each period; returns what ``unwatch`` takes."""

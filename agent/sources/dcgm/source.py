@@ -47,6 +47,7 @@ class DcgmSource:
         *,
         period_s: float = 1.0,
         health_s: float = 30.0,
+        inventory_s: float = 10.0,
         need_after_s: float = NEED_AFTER_S,
         alone_after_s: float = ALONE_AFTER_S,
         hang_after_s: float = HANG_AFTER_S,
@@ -60,6 +61,7 @@ class DcgmSource:
         self._clock = clock
         self._period_s = period_s
         self._health_s = health_s
+        self._inventory_s = inventory_s
         self._need_after_s = need_after_s
         self._alone_after_s = alone_after_s
         limits = Limits(hang_after_s=hang_after_s, give_up_s=give_up_s, look_s=look_s, retry_s=retry_s)
@@ -137,6 +139,7 @@ class DcgmSource:
             *("--bindings", str(self._bindings), "--address", self._settings.address),
             *("--profiling", self._settings.profiling),
             *("--period-s", str(self._period_s), "--health-s", str(self._health_s)),
+            *("--inventory-s", str(self._inventory_s)),
         )
 
     def threads(self) -> int:

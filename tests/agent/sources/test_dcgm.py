@@ -15,7 +15,7 @@ from agent.sources.dcgm.source import DcgmSource
 from tests.agent.sources.collector import running
 from tests.dcgm.test_source import FAST, full, source_at
 from tests.fakes.dcgm import board
-from tests.fakes.dcgm.host import LOST, FakeHost
+from tests.fakes.dcgm.host import LOST, OK, FakeHost
 from tests.fakes.dcgm.place import Place, stand_in
 from tests.programs import need
 from vocab.clock import SystemClock
@@ -118,6 +118,8 @@ async def test_a_gpu_that_was_lost_before_the_start_is_an_error_too(
     async with running(source_at(place, tmp_path)) as found:
         assert (await found.find(GpuSample, of(3))).error == "GPU_IS_LOST"
         await found.find(GpuSample, of(4, full))
+        host.gpus[3].status = OK
+        await found.find(GpuSample, of(3, full))
 
 
 @pytest.mark.parametrize(
