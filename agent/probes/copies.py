@@ -43,6 +43,14 @@ class Copies(msgspec.Struct, dict=True):
         self._turns: dict[str, int] = {}
         self._until: dict[str, Mark] = {}
         self.reopen()
+        self._take_over()
+
+    def _take_over(self) -> None:
+        """The journal is read where kmsg no longer may be: it goes on where the log of this boot was left."""
+        marks = [mark for name, mark in self.marks.items() if name.endswith(" kernel")]
+        if marks:
+            last = max(marks, key=lambda mark: mark.at_s)
+            self._until["journal kernel"] = Mark(last.at_s, dict(last.texts))
 
     def reopen(self, source: str | None = None) -> None:
         """This source (or all of them) may tell again what it has told."""

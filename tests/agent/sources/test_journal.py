@@ -191,6 +191,24 @@ async def test_the_same_record_by_kmsg_and_by_the_journal_is_one_event(journal, 
     assert {(event.id, event.count) for event in events} == {(events[0].id, 1)}
 
 
+async def test_what_kmsg_has_told_before_a_restart_the_journal_does_not_tell_again(journal, add):
+    add(entry(7), entry(8))
+    async with running(source(journal)) as found:
+        await found.find(KernelRecord, lambda one: one.kernel_s == 12.0)
+    first, second = found.all(KernelRecord)
+    judge = Judge("n1", BOOT)
+    judge.observe(NodeSeen(at=first.at, node="n1", boot_id=BOOT, boot_at=1_700_000_000.0 - 3.5), first.at)
+    kmsg = KernelRecord(
+        at=first.at, node="n1", line=f"3,41,10500000,-;{XID}", seq=41, kernel_s=10.5, facility=0, backlog=True
+    )
+    told = [item.event for item in judge.observe(kmsg, first.at) if isinstance(item, EventItem)]
+    again = Judge.restore(judge.snapshot())
+    assert not again.observe(first, first.at)
+    items = [*again.observe(second, second.at), *again.close(second.at + 1)]
+    counts = {item.event.id: item.event.count for item in items if isinstance(item, EventItem)}
+    assert counts == {told[0].id: 2}, "the second record is news, and folds into the event of the first"
+
+
 async def test_the_real_journalctl_takes_our_arguments(tmp_path):
     journalctl = need("journalctl", "apt-get install systemd")
     real = JournalSource(
