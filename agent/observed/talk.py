@@ -7,7 +7,7 @@ import msgspec
 
 from agent.adapters.adapter import Adapter
 from agent.adapters.engines import by_metrics
-from agent.observed.figures import Figures, figures, names
+from agent.adapters.figures import Figures, figures, names
 
 CONNECT_S = 1.0  # it is on this machine
 ANSWER_S = 10.0  # a saturated engine answers late; slow is not dead

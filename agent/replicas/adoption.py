@@ -7,7 +7,7 @@ time, boot id, command line), never by the order in which things should have hap
 import msgspec
 
 from agent.replicas.identity import alive, find, survivors
-from agent.replicas.record import Folder, ReplicaRecord
+from agent.replicas.record import Folder, ReplicaRecord, marks
 from vocab.observations import Exit
 
 UNSEEN = Exit(reason="exit unseen")  # it ended while nobody who could be told was there
@@ -30,7 +30,7 @@ def _started_unrecorded(folder: Folder, boot: str) -> ReplicaRecord | None:
     intent = folder.intended()
     if intent is None:
         return None
-    found = find(intent.replica, folder.beat, boot)
+    found = find(marks(intent.replica, folder.beat), boot)
     if found is None:
         return None
     record = msgspec.structs.replace(intent, pid=found.pid, start_s=found.start_s)

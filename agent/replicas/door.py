@@ -13,7 +13,15 @@ class Answer(msgspec.Struct, frozen=True):
 
     status: int | None = None
     error: str | None = None
-    reason: str = ""
+    body: bytes = b""
+
+    @property
+    def reason(self) -> str:
+        """Why it says no, if it says so."""
+        try:
+            return msgspec.json.decode(self.body, type=_Body).reason
+        except msgspec.DecodeError:
+            return ""
 
     @property
     def taken(self) -> bool:
@@ -40,13 +48,14 @@ class Door:
         if self._session:
             await self._session.close()
 
-    async def ready(self, url: str) -> Answer:
-        """Whether it takes requests; ``reason`` says why not."""
-        return await self._ask("GET", f"{url}/ready", PROBE_S)
+    async def look(self, url: str) -> Answer:
+        """What it says of its readiness (``reason`` says why not) or health there."""
+        return await self._ask("GET", url, PROBE_S)
 
-    async def health(self, url: str) -> Answer:
-        """Whether its step loop lives."""
-        return await self._ask("GET", f"{url}/health", PROBE_S)
+    async def metrics(self, url: str) -> str | None:
+        """The text of its /metrics; None if it gives none."""
+        answer = await self._ask("GET", f"{url}/metrics", PROBE_S)
+        return answer.body.decode(errors="replace") if answer.status == 200 else None
 
     async def close(self, url: str, reason: str) -> Answer:
         """Stop admitting; go on with what is open."""
@@ -71,17 +80,10 @@ class Door:
                 headers={"Content-Type": "application/json"},
                 timeout=timeout,
             ) as response:
-                return Answer(status=response.status, reason=_reason(await response.read()))
+                return Answer(status=response.status, body=await response.read())
         except aiohttp.ClientConnectorError:
             return Answer(error="refused")
         except TimeoutError:
             return Answer(error="timeout")
         except (aiohttp.ClientError, OSError):
             return Answer(error="broken")
-
-
-def _reason(raw: bytes) -> str:
-    try:
-        return msgspec.json.decode(raw, type=_Body).reason
-    except msgspec.DecodeError:
-        return ""

@@ -1,13 +1,13 @@
 """How a replica's process ended, and what it left behind: read from the kernel, named in the words of the wire."""
 
 import os
+from collections.abc import Mapping
+from types import MappingProxyType
 
 import msgspec
 
 from agent.replicas.identity import Identity, stat
 from vocab.observations import Exit, ProcessSeen
-
-CUT_OFF = 3  # the engine's exit code when its drain's time was over before its requests were
 
 
 def reap(process: Identity) -> Exit | None:
@@ -25,16 +25,16 @@ def reap(process: Identity) -> Exit | None:
     return Exit(code=code) if code >= 0 else Exit(signal=-code)
 
 
-def named(exit_: Exit, *, asked: bool, killed: bool) -> Exit:
-    """The exit with its reason."""
+def named(exit_: Exit, *, asked: bool, killed: bool, codes: Mapping[int, str] = MappingProxyType({})) -> Exit:
+    """The exit with its reason; ``codes`` are the exit codes by which its engine says more."""
     if exit_.code is None and exit_.signal is None:
         reason = "exit unseen"
     elif not asked:
         reason = "crashed"
     elif exit_.code == 0:
         reason = "drained"
-    elif exit_.code == CUT_OFF:
-        reason = "cut off"
+    elif exit_.code is not None and exit_.code in codes:
+        reason = codes[exit_.code]
     else:
         reason = "killed" if killed or exit_.signal is not None else "crashed"
     return msgspec.structs.replace(exit_, reason=reason)

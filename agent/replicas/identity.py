@@ -5,8 +5,7 @@ Everything is read from /proc, which any user may do. A zombie has ended: it cou
 
 import os
 import signal
-from collections.abc import Iterator
-from itertools import pairwise
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -69,19 +68,18 @@ def arguments(pid: int) -> tuple[str, ...]:
     return tuple(raw.decode(errors="replace").rstrip("\0").split("\0"))
 
 
-def find(replica: str, beat: Path, boot: str) -> Identity | None:
-    """The living process started for ``replica`` with this beat file, if there is one.
+def find(marks: Mapping[str, str], boot: str) -> Identity | None:
+    """The living leader of a session that was started with all these in its environment, if there is one.
 
     The beat's path makes it ours: two agents of one machine may use the same names, never the same file.
     """
-    marks = (("--replica", replica), ("--beat", str(beat)))
+    wanted = {f"{name}={value}".encode() for name, value in marks.items()}
     for pid in pids():
-        words = arguments(pid)
-        pairs = set(pairwise(words))
-        if pairs.issuperset(marks):
-            seen = stat(pid)
-            if seen is not None and seen.state not in "ZX":
-                return Identity(pid, seen.start_s, boot)
+        seen = stat(pid)
+        if seen is None or seen.state in "ZX" or seen.session != pid:
+            continue
+        if wanted.issubset(_environment(pid)):
+            return Identity(pid, seen.start_s, boot)
     return None
 
 

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import msgspec
 
+from agent.adapters.adapter import Start
+from agent.adapters.engines import adapter
 from agent.replicas.record import Folder
-from vocab.errors import ConfigError
 from vocab.messages import ReplicaSpec
 
-ENGINES = frozenset({"torch"})  # the engines that this agent can start
 NICE_ON_CPU = ("nice", "-n", "10")  # on a CPU an engine takes all it gets; the daemons beside it come first
 OWN = (
     "NOTIFY_SOCKET",
@@ -40,31 +40,16 @@ Spawn = Callable[[Launch], int]  # starts the process detached and gives its pid
 
 def command(spec: ReplicaSpec, folder: Folder, port: int, program: Sequence[str], *, cpu: bool) -> tuple[str, ...]:
     """The command line of a replica. Raises ConfigError for an engine that this agent cannot start."""
-    if spec.engine not in ENGINES:
-        raise ConfigError(f"engine: {spec.engine!r} is not one that this agent starts ({', '.join(sorted(ENGINES))})")
-    gpus = ",".join(member.gpu for member in spec.members)
-    extra = [("--max-running", str(spec.options["max_running"]))] if "max_running" in spec.options else []
-    flags = [
-        ("--replica", spec.replica),
-        ("--model", spec.model),
-        ("--served-name", spec.deployment),
-        ("--listen", f"{HOST}:{port}"),
-        ("--beat", str(folder.beat)),
-        ("--device", "cpu" if cpu else "cuda"),
-        ("--gpus", gpus),
-        ("--drain-s", f"{spec.drain_s:g}"),
-        *([("--threads", "1")] if cpu else []),
-        *extra,
-    ]
-    head = NICE_ON_CPU if cpu else ()
-    return (*head, *program, *(word for flag in flags for word in flag))
+    start = Start(spec=spec, port=port, beat=str(folder.beat), cpu=cpu, program=tuple(program))
+    return (*(NICE_ON_CPU if cpu else ()), *adapter(spec.engine).argv(start))
 
 
-def environment(spec: ReplicaSpec, inherited: Mapping[str, str], mark: str, *, cpu: bool) -> dict[str, str]:
+def environment(
+    spec: ReplicaSpec, inherited: Mapping[str, str], marks: Mapping[str, str], *, cpu: bool
+) -> dict[str, str]:
     """The environment of a replica: the agent's, with exactly its GPUs visible and marked as ours."""
-    name, _, value = mark.partition("=")
     env = {key: text for key, text in inherited.items() if key not in OWN}
-    env[name] = value
+    env |= marks
     env["CUDA_VISIBLE_DEVICES"] = "" if cpu else ",".join(member.gpu for member in spec.members)
     env["PYTHONUNBUFFERED"] = "1"
     if cpu:

@@ -4,14 +4,18 @@ One order at a time for each replica; a fence overtakes what is under way.
 """
 
 import asyncio
+import signal
 from collections.abc import Callable
 
-from agent.replicas.door import Door
+from agent.adapters.adapter import Farewell
+from agent.replicas.door import Answer, Door
+from agent.replicas.identity import send
 from agent.replicas.replica import Replica
 from agent.replicas.steps import Drain, Fence, Unfence, Withdraw
 from vocab.clock import Clock
 
 PROBE_EVERY_S = 2.0  # the beat says the same four times a second; HTTP tells that the door answers too
+OK = 200
 PROBE_STARTING_S = 0.5
 
 Order = Fence | Unfence | Withdraw | Drain
@@ -57,6 +61,9 @@ class Orders:
             self._done()
 
     async def _say(self, step: Order, replica: Replica) -> None:
+        if replica.engine.farewell is Farewell.SIGTERM:
+            self._signal(step, replica)
+            return
         url, clock = replica.record.url, self._clock
         match step:
             case Fence():
@@ -70,6 +77,22 @@ class Orders:
                 replica.keep(drain_at=clock.monotonic())
                 replica.told_to_exit(await self._door.drain(url, step.ttl_s), clock.monotonic())
 
+    def _signal(self, step: Order, replica: Replica) -> None:
+        """The same to an engine without such a door: admission is ours alone to say, SIGTERM its one farewell."""
+        now = self._clock.monotonic()
+        match step:
+            case Withdraw():
+                replica.withdrawn_at = now
+                replica.answered(Answer(status=OK), now, admitting=False)
+            case Fence():
+                replica.answered(Answer(status=OK), now, admitting=False)
+            case Unfence():
+                replica.answered(Answer(status=OK), now, admitting=True)
+            case Drain():
+                replica.keep(drain_at=now)
+                send(replica.record.identity, signal.SIGTERM, replica.record.boot_id)
+                replica.told_to_exit(Answer(status=OK), now)
+
     def probe_if_due(self, replica: Replica) -> None:
         """Look at its door from time to time: readiness while it starts, health from then on."""
         name, now = replica.record.replica, self._clock.monotonic()
@@ -81,5 +104,9 @@ class Orders:
         task.add_done_callback(lambda _: self._probes.pop(name, None))
 
     async def _probe(self, replica: Replica) -> None:
-        ask = self._door.health if replica.was_ready else self._door.ready
-        replica.probed(await ask(replica.record.url))
+        url, engine = replica.record.url, replica.engine
+        replica.probed(await self._door.look(url + (engine.health if replica.was_ready else engine.ready)))
+        if not engine.has_beat and replica.was_ready:
+            text = await self._door.metrics(url)
+            if text is not None:
+                replica.measured(text, self._clock.monotonic())

@@ -10,6 +10,7 @@ from vocab.beat import Beat
 
 STALL_S = 5.0  # no step for that long while work waits ...
 STALL_STEPS = 5.0  # ... and for that many of its own p99.9 steps: it is stalled
+UNTOLD_S = 30.0  # ... or, of an engine that does not tell its steps' times, for that long
 SILENT_S = 5.0  # an engine writes its beat every 0.5 s from a thread of its own; older means frozen
 
 
@@ -30,11 +31,16 @@ def follow(pulse: Pulse, beat: Beat | None, now: float) -> Pulse:
     return Pulse(beat, now if moved else pulse.moved_at)
 
 
-def stepping(pulse: Pulse, now: float) -> bool:
-    """False only when it is known to stand still: work without a step, or a beat that has stopped."""
+def stepping(pulse: Pulse, now: float, *, by_itself: bool = True) -> bool:
+    """False only when it is known to stand still: work without a step, or a beat that has stopped.
+
+    ``by_itself``: the engine writes its beat; else it was asked for it, and no answer may just be a slow one.
+    """
     beat = pulse.beat
     if beat is None:
         return True
+    if not by_itself:
+        return now - pulse.moved_at <= UNTOLD_S
     if now - beat.written_ns / 1e9 > SILENT_S:
         return False
     limit = max(STALL_S, STALL_STEPS * beat.p999_step_ns / 1e9)

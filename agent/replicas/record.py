@@ -12,12 +12,21 @@ from pathlib import Path
 
 import msgspec
 
+from agent.adapters.command import COMMAND
+from agent.adapters.engines import ENGINES
 from agent.replicas.identity import Identity
 from vocab.messages import ReplicaSpec
 from vocab.observations import Exit, Member
 from wire.disk import sync_folder, write_durably
 
+REPLICA, BEAT = "CORRAL_REPLICA", "CORRAL_BEAT"
+TAIL_BYTES = 32_768  # the causes of an engine with several processes stand above the last line
 KEPT_LOGS = 20  # folders of replicas that are no longer wanted, kept for their logs
+
+
+def marks(replica: str, beat: Path) -> dict[str, str]:
+    """What stands in the environment of a replica's processes: whose they are, and of which agent's folder."""
+    return {REPLICA: replica, BEAT: str(beat)}
 
 
 class ReplicaRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,7 +59,7 @@ class ReplicaRecord(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def mark(self) -> str:
         """What stands in the environment of the process and of all that it starts."""
-        return f"CORRAL_REPLICA={self.replica}"
+        return f"{REPLICA}={self.replica}"
 
     @property
     def gpus(self) -> tuple[str, ...]:
@@ -109,15 +118,16 @@ class Folder:
         with contextlib.suppress(FileNotFoundError):
             self.log.replace(self.path / "log.1")
 
-    def last_words(self) -> str | None:
-        """The last line of the log, at most 200 characters: usually why the process ended."""
+    def last_words(self, engine: str) -> str | None:
+        """The line of the log that says why the process ended, as this engine puts it; at most 200 characters."""
         try:
             with self.log.open("rb") as log:
-                log.seek(max(0, self.log.stat().st_size - 4096))
+                log.seek(max(0, self.log.stat().st_size - TAIL_BYTES))
                 lines = log.read().decode(errors="replace").strip().splitlines()
         except OSError:
             return None
-        return lines[-1][:200] if lines else None
+        told = ENGINES.get(engine, COMMAND).last_words(lines)
+        return told[:200] if told else None
 
 
 def _read(path: Path) -> ReplicaRecord | None:

@@ -6,6 +6,10 @@ told, ``seen`` what the judge gets.
 
 import msgspec
 
+from agent.adapters.adapter import Adapter
+from agent.adapters.command import COMMAND
+from agent.adapters.engines import ENGINES
+from agent.adapters.figures import figures
 from agent.replicas.door import Answer
 from agent.replicas.ending import looked_at, named, reap
 from agent.replicas.identity import alive, family, survivors, variable
@@ -60,6 +64,8 @@ class Replica:
         self._end(now)
 
     def _read_beat(self, now: float) -> None:
+        if not self.engine.has_beat:
+            return
         try:
             beat = unpack(self.folder.beat.read_bytes())
         except OSError:
@@ -74,11 +80,34 @@ class Replica:
         elif beat.ready and beat.written_ns / 1e9 > self._heard_at:
             self.admitting = beat.admitting
 
+    def measured(self, text: str, now: float) -> None:
+        """The /metrics of an engine that writes no beat, read at ``now``: they are its beat."""
+        told = figures(text, self.engine.meters)
+        if told.step is None and told.tokens is None:
+            return  # nothing by which it could be seen to move
+        running, waiting = told.running or 0, told.waiting or 0
+        beat = Beat(
+            pid=self.record.pid or 0,
+            ready=self.was_ready,
+            admitting=self.admitting is not False,
+            draining=self.record.drain_at is not None,
+            step=told.step if told.step is not None else told.tokens or 0,
+            tokens=told.tokens or 0,
+            running=running,
+            waiting=waiting,
+            open_requests=running + waiting,
+            written_ns=int(now * 1e9),
+            requests_ok=told.ok or 0,
+            requests_failed=told.failed or 0,
+            kv_ratio=told.kv_ratio or 0.0,
+        )
+        self.pulse = follow(self.pulse, beat, now)
+
     def _end(self, now: float) -> None:
         asked = self.asked
-        exit_ = named(self._parting or Exit(), asked=asked, killed=self.killed_at is not None)
+        exit_ = named(self._parting or Exit(), asked=asked, killed=self.killed_at is not None, codes=self.engine.exits)
         if not asked:
-            exit_ = msgspec.structs.replace(exit_, text=self.folder.last_words())
+            exit_ = msgspec.structs.replace(exit_, text=self.folder.last_words(self.engine.name))
         crashes = self.record.crashes if asked else (*self.record.crashes, now)
         self.record = msgspec.structs.replace(self.record, exit=exit_, ended_at=now, crashes=crashes)
         self.folder.end(self.record)
@@ -137,6 +166,11 @@ class Replica:
     def beat(self) -> Beat | None:
         """Its latest beat."""
         return self.pulse.beat
+
+    @property
+    def engine(self) -> Adapter:
+        """What is known of its engine."""
+        return ENGINES.get(self.record.spec.engine, COMMAND)
 
     @property
     def living(self) -> bool:
@@ -198,7 +232,7 @@ class Replica:
             phase=self.phase(restarting=restarting),
             ready=self.living and (beat.ready if self.beat else self.was_ready),
             admitting=self.living and runs and self.was_ready and self.admitting is not False,
-            stepping=self.living and stepping(self.pulse, now),
+            stepping=self.living and stepping(self.pulse, now, by_itself=self.engine.has_beat),
             running=beat.running,
             waiting=beat.waiting,
             open_requests=beat.open_requests,
@@ -207,13 +241,15 @@ class Replica:
             attempt=record.attempt,
             token=token,
             exit=record.exit,
+            engine=self.engine.name,
         )
 
     def seen(self, at: float, node: str, now: float, *, restarting: bool) -> ReplicaSeen:
         """As the judge gets it; ``at`` is epoch seconds, ``now`` monotonic."""
         record, beat = self.record, self.beat if self.living else None
         health, self.health = self.health, None
-        parting = named(self._parting, asked=self.asked, killed=False) if self._parting is not None else None
+        codes = self.engine.exits
+        parting = named(self._parting, asked=self.asked, killed=False, codes=codes) if self._parting else None
         common = ReplicaSeen(
             at=at,
             node=node,

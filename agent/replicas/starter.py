@@ -11,7 +11,7 @@ import msgspec
 
 from agent.replicas import identity, ports
 from agent.replicas.launch import HOST, Launch, Spawn, command, environment
-from agent.replicas.record import Folder, ReplicaRecord
+from agent.replicas.record import Folder, ReplicaRecord, marks
 from agent.replicas.replica import Replica
 from agent.replicas.steps import Start
 from vocab.clock import Clock
@@ -96,7 +96,7 @@ class Starter:
     def _spawned(self, folder: Folder, record: ReplicaRecord, port: int) -> ReplicaRecord:
         record = msgspec.structs.replace(record, port=port, url=f"http://{HOST}:{port}")
         argv = command(record.spec, folder, port, self._program, cpu=self._cpu)
-        env = environment(record.spec, self._inherited, record.mark, cpu=self._cpu)
+        env = environment(record.spec, self._inherited, marks(record.replica, folder.beat), cpu=self._cpu)
         folder.intend(record)
         folder.turn_log()
         pid = self._spawn(Launch(argv, env, folder.log))

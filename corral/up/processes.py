@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agent.replicas.identity import Identity, alive, boot_id, find, send
-from agent.replicas.record import Folder, known
+from agent.replicas.record import Folder, known, marks
 
 POLL_S = 0.05
 
@@ -39,7 +39,7 @@ def replicas(run: Path) -> list[Identity]:
     for name in known(run):
         folder = Folder(run, name)
         record = folder.recorded()
-        process = record.identity if record and record.pid else find(name, folder.beat, boot)
+        process = record.identity if record and record.pid else find(marks(name, folder.beat), boot)
         if process and alive(process, boot):
             found.append(process)
     return found

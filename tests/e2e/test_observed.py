@@ -1,34 +1,112 @@
 """An engine that nobody handed over: seen with its GPUs, model and owner; judged; never signalled. Real processes."""
 
+import asyncio
+import contextlib
+import json
+import os
+import signal
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 
 from tests.e2e.fleet import Fleet, fleet
-from tests.fakes.vllm.running import running
+from tests.fakes.vllm.running import Vllm, running
 
 pytestmark = pytest.mark.e2e
 
 FREE = (6, 7)  # GPUs on which `corral up` starts nothing
+SEEN_S = 60.0  # the promise: on the page within that time
 
 
-async def observed(running_fleet: Fleet, state: str = "ready") -> dict[str, Any] | None:
-    """The observed replica of ``smol``, once it is in this state."""
-    found = [each for each in await running_fleet.replicas("smol") if each["state"] == state]
-    return found[0] if found else None
-
-
-def beside(house: Fleet, **flags: object) -> Any:
-    """A fake vLLM on two virtual GPUs of this house."""
+@contextlib.asynccontextmanager
+async def beside(house: Fleet, **flags: object) -> AsyncIterator[Vllm]:
+    """A fake vLLM on two virtual GPUs of this house, serving."""
     gpus = ",".join(map(str, FREE))
-    return running("smol", clients=house.plan.run / "clients", gpus=gpus, tensor_parallel_size=2, **flags)
+    more = {"clients": house.plan.run / "clients", "gpus": gpus, "tensor_parallel_size": 2, "rate": 50}
+    async with running("smol", **(more | flags)) as vllm:
+        yield await vllm.up()
 
 
-async def test_a_vllm_that_was_there_is_seen_judged_and_left_alone(tmp_path: Path) -> None:
-    async with fleet(tmp_path, real_engine=False) as house, beside(house, rate=50) as vllm:
-        await vllm.up()
-        seen = await house.until("the vLLM is observed", lambda: observed(house), 60)
-        gpus = {gpu["index"]: gpu for gpu in await house.gpus()}
-        print(seen)
-        assert seen["gpus"] == [gpus[index]["uuid"] for index in FREE]
+async def observed(house: Fleet, *states: str) -> dict[str, Any] | None:
+    """The observed replica, once it is in one of these states."""
+    found = [each for each in await house.get("/api/v1/replicas") if each["observed"]]
+    return next((each for each in found if each["state"] in states), None)
+
+
+async def seen(house: Fleet) -> dict[str, Any]:
+    return await house.until("the vLLM is observed", lambda: observed(house, "ready"), SEEN_S)
+
+
+async def gone(house: Fleet) -> bool:
+    return not [each for each in await house.get("/api/v1/replicas") if each["observed"]]
+
+
+async def waiting(house: Fleet, of: str, replica: str) -> list[dict[str, Any]]:
+    """The actions on it that wait."""
+    told = (await house.get("/api/v1/fleet"))["actions_waiting"]
+    return [each for each in told if each["of"] == of and each["subject"].get("replica") == replica]
+
+
+def orders(house: Fleet, of: str, replica: str) -> Any:
+    return lambda: waiting(house, of, replica)
+
+
+async def test_a_vllm_that_was_there_is_seen_and_its_end_is_its_owners_affair(tmp_path: Path) -> None:
+    async with fleet(tmp_path, real_engine=False) as house:
+        port = 0
+        async with beside(house) as vllm:
+            replica = await seen(house)
+            port = int(vllm.url.rpartition(":")[2])
+            gpus = {gpu["index"]: gpu for gpu in await house.gpus()}
+            assert replica["gpus"] == [gpus[index]["uuid"] for index in FREE]
+            assert (replica["model"], replica["engine"], replica["deployment"]) == ("smol", "vllm", "smol")
+            assert replica["owner"].endswith(f"vllm, uid {os.getuid()}")
+            assert {gpus[index]["replica"] for index in FREE} == {replica["replica"]}
+            told = await asyncio.to_thread(house.corral, "status")
+            assert "Corral never signals it" in told.stdout
+            vllm.signal(signal.SIGTERM)  # as its owner does
+            await house.until("its end is seen", lambda: gone(house))
+        async with beside(house, load_s=1, port=port) as vllm:
+            again = await seen(house)
+        assert (again["replica"], again["pid"]) == (replica["replica"], vllm.pid)
+
+
+async def test_one_that_stalls_is_called_so_and_its_restart_waits_for_its_owner(tmp_path: Path) -> None:
+    async with fleet(tmp_path, real_engine=False) as house, beside(house) as vllm:
+        replica = (await seen(house))["replica"]
+        asking = asyncio.ensure_future(vllm.stream(100_000))
+        await vllm.control(wedged=True)
+        await house.until("it is stalled", lambda: observed(house, "stalled"))
+        (action,) = await house.until("its restart waits", orders(house, "restart_replica", replica))
+        assert "its owner" in action["why"]
+        await vllm.control()
+        await house.until("it goes on", lambda: observed(house, "ready"))
+        assert vllm.process.poll() is None
+        asking.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await asking
+
+
+async def test_its_gpu_falls_and_it_is_held_but_not_touched(tmp_path: Path) -> None:
+    async with fleet(tmp_path, real_engine=False) as house, beside(house) as vllm:
+        replica = await seen(house)
+        await house.drill("xid", FREE[0], code=79)
+        (drain,) = await house.until("its drain waits", orders(house, "drain", replica["replica"]))
+        assert f"its owner ({replica['owner']}) must drain it" in drain["why"]
+        lines = await house.explain(replica["gpus"][0])
+        assert [line["op"] for line in lines if line["kind"] == "hold" and line["owner"] == "policy"] == ["placed"]
+        assert {line["code"] for line in lines if line["kind"] == "incident"} == {"xid:79"}
+        assert await vllm.ask() == 200  # nobody has told it anything
+        async with aiohttp.ClientSession() as session, session.get(f"{house.plan.agent}/api/v1/recording") as answer:
+            told = [json.loads(line) for line in (await answer.text()).splitlines()]
+        assert any(line.get("observed") and line.get("replica") == replica["replica"] for line in told)
+        vllm.process.terminate()  # its owner does what the action asks for
+        await house.until("its end is seen", lambda: gone(house))
+        await house.until("nothing waits for it", lambda: _none(house, replica["replica"]))
+
+
+async def _none(house: Fleet, replica: str) -> bool:
+    return not await waiting(house, "drain", replica)

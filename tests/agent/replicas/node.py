@@ -12,7 +12,7 @@ import aiohttp
 
 from agent.replicas import identity
 from agent.replicas.launch import Launch, Spawn, spawn_detached
-from agent.replicas.record import Folder, known
+from agent.replicas.record import Folder, known, marks
 from agent.replicas.supervisor import Supervisor
 from tests.ports import free_ports
 from vocab.clock import SystemClock
@@ -85,7 +85,7 @@ class Node:
         """Kill every process that this run folder still names."""
         boot = identity.boot_id()
         for name in known(self.run_dir):
-            found = identity.find(name, Folder(self.run_dir, name).beat, boot)
+            found = identity.find(marks(name, Folder(self.run_dir, name).beat), boot)
             if found is not None:
                 identity.send_to_session(found, f"CORRAL_REPLICA={name}", signal.SIGKILL, boot)
 

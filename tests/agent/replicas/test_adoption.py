@@ -11,7 +11,7 @@ import msgspec
 from agent.replicas import identity
 from agent.replicas.identity import Identity
 from agent.replicas.launch import Launch, spawn_detached
-from agent.replicas.record import Folder, ReplicaRecord
+from agent.replicas.record import Folder, ReplicaRecord, marks
 from tests.agent.replicas.node import ROOT, Node, ready, spec, stream, until
 from vocab.messages import ReplicaSpec
 
@@ -76,7 +76,7 @@ async def test_an_agent_killed_between_spawn_and_record_leaves_nothing_lost(node
     await node.up(spec("r1"))
     record = await recorded(node, "r1")
     assert record.pid == node.status("r1").pid
-    assert identity.find("r1", Folder(node.run_dir, "r1").beat, BOOT) == record.identity
+    assert identity.find(marks("r1", Folder(node.run_dir, "r1").beat), BOOT) == record.identity
 
 
 async def test_an_agent_that_knows_nothing_keeps_everything_running(node: Node) -> None:

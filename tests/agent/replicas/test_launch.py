@@ -5,7 +5,7 @@ import pytest
 
 from agent.replicas import ports
 from agent.replicas.launch import command, environment
-from agent.replicas.record import KEPT_LOGS, Folder, known, prune
+from agent.replicas.record import KEPT_LOGS, Folder, known, marks, prune
 from tests.agent.replicas.node import spec
 from vocab.errors import Refused
 
@@ -27,9 +27,9 @@ def test_on_gpus_it_is_not_nice_and_sees_its_own_gpus_alone(tmp_path: Path) -> N
     words = command(made, Folder(tmp_path, "r1"), 7430, ("python",), cpu=False)
     assert words[0] == "python"
     assert "cuda" in words
-    env = environment(made, {"PATH": "/bin", "NOTIFY_SOCKET": "/run/x"}, "CORRAL_REPLICA=r1", cpu=False)
+    env = environment(made, {"PATH": "/bin", "NOTIFY_SOCKET": "/run/x"}, marks("r1", Path("/run/b")), cpu=False)
     assert env["CUDA_VISIBLE_DEVICES"] == "GPU-1,GPU-2"
-    assert env["CORRAL_REPLICA"] == "r1"
+    assert (env["CORRAL_REPLICA"], env["CORRAL_BEAT"]) == ("r1", "/run/b")
     assert "NOTIFY_SOCKET" not in env
     assert "OMP_NUM_THREADS" not in env
 

@@ -1,6 +1,6 @@
+from agent.adapters.figures import Figures, figures, names
 from agent.adapters.sglang import SGLANG
 from agent.adapters.vllm import VLLM
-from agent.observed.figures import Figures, figures, names
 from tests.fakes.vllm.meters import Meters
 
 LABELS = '{engine="0",model_name="smol"}'
