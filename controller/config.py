@@ -1,7 +1,7 @@
 """What a controller is told at start: one frozen struct, read from TOML. An unknown key is an error."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
@@ -15,7 +15,8 @@ Seconds = Annotated[float, msgspec.Meta(ge=0, le=86_400)]
 Node = Annotated[str, msgspec.Meta(min_length=1, max_length=253)]
 Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$")]
 
-ENGINES = ("torch",)
+ENGINES = ("torch", "vllm", "sglang", "command")  # agent/adapters
+MANAGERS = ("corral", "systemd-unit", "kubernetes", "slurm", "hook", "none")
 
 
 class DeploymentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -27,6 +28,8 @@ class DeploymentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     min_ready: Count | None = None  # replicas that must stay ready through any repair; default: 1, 0 without replicas
     model: str
     engine: str = "torch"
+    options: dict[str, Any] = {}  # the engine's own flags, by their names; of ``command`` the words of its command line
+    managed_by: str = "corral"  # who starts its replicas; of another's, only what is found on nodes counts
     prestop_s: Seconds = 0.0
     drain_s: Seconds = 120.0
     kill_s: Seconds = 10.0
@@ -40,6 +43,14 @@ class DeploymentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         if self.engine not in ENGINES:
             raise ValueError(
                 f"engine = {self.engine!r} of deployment {self.name!r}: must be one of {', '.join(ENGINES)}"
+            )
+        if self.managed_by not in MANAGERS:
+            raise ValueError(
+                f"managed_by = {self.managed_by!r} of deployment {self.name!r}: must be one of {', '.join(MANAGERS)}"
+            )
+        if self.engine == "command" and not self.options.get("command"):
+            raise ValueError(
+                f'options.command of deployment {self.name!r} is missing: give words, as ["my-server", "{{port}}"]'
             )
         if not self.model:
             raise ValueError(f"model of deployment {self.name!r} is empty: name a model or a folder")

@@ -194,6 +194,8 @@ def _deployment(config: DeploymentConfig) -> Deployment:
         min_ready=config.floor,
         model=config.model,
         engine=config.engine,
+        options=config.options,
+        managed_by=config.managed_by,
         prestop_s=config.prestop_s,
         drain_s=config.drain_s,
         kill_s=config.kill_s,

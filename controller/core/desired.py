@@ -72,6 +72,7 @@ def _spec(fleet: Fleet, replica: Replica) -> ReplicaSpec:
         prestop_s=deployment.prestop_s,
         drain_s=deployment.drain_s,
         kill_s=deployment.kill_s,
+        options=deployment.options,
     )
 
 

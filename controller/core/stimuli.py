@@ -8,6 +8,8 @@ At a start the order is: ``Core.fold`` of every stored line, then ``Shaped``, th
 ``Declared`` for each deployment, then whatever arrives.
 """
 
+from typing import Any
+
 import msgspec
 
 from vocab.messages import GpuStatus, Item, NodeFacts, ReplicaStatus
@@ -27,6 +29,7 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     min_ready: int = 1
     model: str = ""
     engine: str = "torch"
+    options: dict[str, Any] = {}
     gpus: tuple[str, ...] = ()
     prestop_s: float = 0.0
     drain_s: float = 120.0

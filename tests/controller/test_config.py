@@ -45,6 +45,8 @@ def test_floor_is_one_ready_replica_unless_there_are_none(tmp_path: Path) -> Non
         ("replicas = 2", "drain_ms = 3", "unknown field `drain_ms`"),
         ("replicas = 2", "drain_s = -1", "$.deployments[0].drain_s"),
         ("replicas = 2", 'engine = "abacus"', "must be one of torch"),
+        ("replicas = 2", 'engine = "command"', "options.command of deployment 'chat' is missing"),
+        ("replicas = 2", 'managed_by = "nobody"', "must be one of corral, systemd-unit"),
         ('model = "smollm2"', "", "missing required field `model`"),
         ('model = "smollm2"', 'model = ""', "model of deployment 'chat' is empty"),
         ('name = "chat"', 'name = "a b"', "$.deployments[0].name"),

@@ -134,3 +134,12 @@ def test_it_counts_for_a_deployment_that_its_owner_manages_and_for_none_of_ours(
     world.run(4)
     (chat,) = world.core.view().deployments
     assert chat.ready == 2
+
+
+def test_an_engine_is_started_with_the_options_of_its_deployment(node: Shared) -> None:
+    options = {"max_model_len": 4096}
+    world = World([node], [Deployment(name="llama", model="/m/llama", engine="vllm", options=options)])
+    world.run(4)
+    desired = world.core.desired("n1")
+    assert desired is not None
+    assert [(spec.engine, spec.model, spec.options) for spec in desired.replicas] == [("vllm", "/m/llama", options)]
