@@ -10,7 +10,7 @@ from agent.whole import CARRY_S, joined
 from vocab.catalogue.boards import reset_group
 from vocab.events import Event
 from vocab.messages import NodeFacts
-from vocab.observations import AnyObservation, GpuSample, NodeSeen, SourceState
+from vocab.observations import AnyObservation, GpuProcess, GpuSample, NodeSeen, SourceState
 from vocab.states import ActionKind, Level
 
 RECENT_EVENTS = 256
@@ -42,6 +42,12 @@ class GpuView(msgspec.Struct, frozen=True):
     def sample(self) -> GpuSample:
         """The whole picture."""
         return joined(self.wide, self.newest)
+
+    @property
+    def processes(self) -> tuple[GpuProcess, ...] | None:
+        """Those of the whole picture."""
+        carried = self.wide.processes if self.wide is not None and not self.newest.error else None
+        return carried if self.newest.processes is None else self.newest.processes
 
 
 class Latest:
@@ -107,7 +113,7 @@ class Latest:
 
     def listed(self) -> dict[str, frozenset[int]]:
         """The processes that the driver lists, by GPU; without the GPUs that do not tell."""
-        told = {gpu: view.sample.processes for gpu, view in self.gpus.items()}
+        told = {gpu: view.processes for gpu, view in self.gpus.items()}
         return {gpu: frozenset(one.pid for one in found) for gpu, found in told.items() if found is not None}
 
     def fresh(self, gpu: str, now: float) -> GpuSample | None:
