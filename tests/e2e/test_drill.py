@@ -200,3 +200,24 @@ async def test_a_pause_stops_harm_and_not_releases(tmp_path: Path) -> None:
         await running.until("the operator's hold lifted during the pause", lifted)
         assert running.corral("resume").returncode == 0
         await repaired_but_for_the_person(running, victim["uuid"])
+
+
+async def test_a_node_that_lost_all_its_gpus_says_so_and_comes_back_whole(tmp_path: Path) -> None:
+    async with fleet(tmp_path, real_engine=False) as running:
+        for gpu in await running.gpus():
+            await running.drill("xid", gpu["index"], code=79)
+
+        async def nothing_runs() -> bool:
+            now = await running.get("/api/v1/fleet")
+            return now["replicas"] == [] and not any(gpu["placeable"] for gpu in await running.gpus())
+
+        await running.until("no replica left on lost GPUs", nothing_runs)
+        short = {each["name"]: each["short_because"] for each in await running.get("/api/v1/deployments")}
+        assert short["chat"].startswith("2 to start: no GPU is free: ")  # lost, or held until it is proven
+        assert short["pair"].startswith("1 to start: no node has 2 GPUs free: ")
+        assert "chat: 0 of 2 replicas ready: 2 to start: no GPU is free: " in running.corral("status").stdout
+        for gpu in await running.gpus():
+            await running.drill("clear", gpu["index"])
+            done = running.corral("release", str(gpu["index"]), "--reason", "a new riser")
+            assert done.returncode == 0, done.stderr
+        await running.until("all replicas ready again", running.all_ready)

@@ -55,6 +55,18 @@ async def test_a_restart_of_the_house_is_a_reboot_that_ends_the_incident(tmp_pat
         assert len(fleet_now["replicas"]) == 3
 
 
+async def test_what_a_person_holds_is_served_from_elsewhere_after_a_restart(tmp_path: Path) -> None:
+    async with fleet(tmp_path, real_engine=False) as before:
+        held = await before.gpu_serving("chat")
+        await before.post("/api/v1/holds", {"subject": {"gpu": held["uuid"]}, "reason": "a look at its riser"})
+        assert await before.all_ready(), "what runs there serves on"
+    async with fleet(tmp_path, real_engine=False) as after:  # opened: all replicas are ready
+        gpu = next(gpu for gpu in await after.gpus() if gpu["uuid"] == held["uuid"])
+        assert (gpu["replica"], [hold["owner"] for hold in gpu["holds"]]) == (None, ["operator"])
+        log = (after.plan.logs / "gateway.log").read_text()
+        assert "panic" not in log, "nothing has failed"
+
+
 async def test_ctrl_c_stops_all_that_was_started(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "corral", "up", "--state", str(tmp_path), "--base-port", str(free_base_port())]
     up = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)

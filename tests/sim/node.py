@@ -228,6 +228,9 @@ class Node:
 
     def _do(self, order: Order, now: float) -> None:
         self.answered.add(order.id)
+        if order.replica is not None:  # for this every agent has hands
+            self._restart(order, now)
+            return
         if not self.obeys:
             self._answer(order, ActionState.REFUSED, now, "this agent has no hands for it")
             return
@@ -237,6 +240,16 @@ class Node:
         elif order.gpu is not None and order.of == "reset_gpu":
             self.clear(order.gpu, now)
         self._answer(order, ActionState.DONE, now)
+
+    def _restart(self, order: Order, now: float) -> None:
+        """End a replica's process and start it anew in place."""
+        process = self.processes.get(order.replica or "")
+        if process is None or process.exit is not None:
+            self._answer(order, ActionState.REFUSED, now, f"no process of {order.replica} lives on this node")
+            return
+        self.processes[process.spec.replica] = Process(process.spec, now)
+        self.stalled.discard(process.spec.replica)
+        self._answer(order, ActionState.RUNNING, now)
 
     def _answer(self, order: Order, state: ActionState, now: float, error: str | None = None) -> None:
         self.spool.append(
