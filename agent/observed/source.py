@@ -71,7 +71,7 @@ class ObservedSource:
         async with Talk() as talk:
             while True:
                 await self.observe(emit, talk)
-                await asyncio.sleep(self._every_s if self._sightings else min(FIRST_S, self._every_s))
+                await asyncio.sleep(self._every_s if self._candidates() else min(FIRST_S, self._every_s))
 
     async def observe(self, emit: Emit, talk: Talk) -> None:
         """One look: who is there, how they are, who has gone. Without a GPU that tells its processes, nothing."""
