@@ -14,7 +14,7 @@ from vocab.messages import ActionItem, FenceItem
 from vocab.observations import ActionSeen, AnyObservation, Check, Exit, NodeSeen, ReplicaSeen
 from vocab.states import ActionKind, ActionState
 
-ACCEPTED = "accepted"  # a recording's word for an order that its node has begun
+STATES = {state.value: state for state in ActionState} | {"accepted": ActionState.RUNNING}  # a recording's words
 AGENT = "agent"  # ``by`` of what an agent did by itself, within its bounds
 STARTED = frozenset({ActionState.ORDERED, ActionState.RUNNING})
 FENCES = {("fence", "done"): "placed", ("fence", "refused"): "refused", ("unfence", "done"): "expired"}
@@ -24,7 +24,9 @@ PASS, PROBLEM = "pass", "problem"
 
 def of_action(seen: ActionSeen, orders: Iterable[ActionLine], replicas_on: Iterable[str]) -> Iterator[ActionItem]:
     """The outcome that the line tells; ``replicas_on`` are those on the GPU that it names."""
-    state = ActionState.RUNNING if seen.state == ACCEPTED else ActionState(seen.state)
+    state = STATES.get(seen.state)
+    if state is None:  # a word that says nothing of an outcome
+        return
     names = {seen.replica} if seen.replica else set(replicas_on)
     for order in orders:
         if order.of == seen.of and order.state in STARTED and _is_about(order, seen, names):
