@@ -6,10 +6,12 @@ import aiohttp
 import msgspec
 
 from engine.gateway.board import Board
-from engine.gateway.table import Standing
+from engine.gateway.table import Listed, Standing
 
 EVERY_S = 0.5
 ANSWER_S = 1.0  # late twice a second is slow; late for table.SILENT_S is gone
+
+NO_DOOR = 404
 
 _REASONS = {
     "loading": Standing.LOADING,
@@ -70,19 +72,47 @@ class Probes:
         for replica, url in known - self._tasks.keys():
             self._tasks[replica, url] = asyncio.create_task(self._watch(session, replica, url))
 
+    def _listed(self, replica: str) -> Listed | None:
+        entry = self._board.table.entries.get(replica)
+        return entry.listed if entry is not None else None
+
     async def _watch(self, session: aiohttp.ClientSession, replica: str, url: str) -> None:
         while True:
             began = self._board.now()
-            standing = await _ask(session, url, replica)
+            standing = await _ask(session, url, replica) or await _ask_health(session, url, self._listed(replica))
             self._board.probed(replica, standing, began)
             await asyncio.sleep(max(0.0, EVERY_S - (self._board.now() - began)))
 
 
-async def _ask(session: aiohttp.ClientSession, url: str, replica: str) -> Standing:
+async def _ask(session: aiohttp.ClientSession, url: str, replica: str) -> Standing | None:
+    """What it says of its readiness; None if it is an engine without such a door."""
     try:
         async with session.get(f"{url}/ready", timeout=aiohttp.ClientTimeout(total=ANSWER_S)) as response:
+            if response.status == NO_DOOR:
+                return None
             return judge(response.status, await response.read(), replica)
     except TimeoutError:
         return Standing.SILENT
     except (aiohttp.ClientError, OSError, ValueError):  # ValueError: the address is none
         return Standing.REFUSED
+
+
+async def _ask_health(session: aiohttp.ClientSession, url: str, listed: Listed | None) -> Standing:
+    """Of another engine its /health, which tells neither of a fence nor of a drain: that its agent knows."""
+    try:
+        async with session.get(f"{url}/health", timeout=aiohttp.ClientTimeout(total=ANSWER_S)) as response:
+            status = response.status
+    except TimeoutError:
+        return Standing.SILENT
+    except (aiohttp.ClientError, OSError, ValueError):
+        return Standing.REFUSED
+    return of_health(status, listed)
+
+
+def of_health(status: int, listed: Listed | None) -> Standing:
+    """What a status of /health says, with what the controller lists."""
+    if status != 200:
+        return Standing.UNWELL
+    if listed is not None and listed.state == "draining":
+        return Standing.DRAINING
+    return Standing.READY if listed is None or listed.admitting else Standing.FENCED

@@ -35,6 +35,7 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True):
     state: str = ""
     url: str | None = ""
     ready: bool = False
+    admitting: bool = True
     observed: bool = False  # found on its node: its owner has not handed it over, and nothing is sent there
 
 
