@@ -48,6 +48,7 @@ class Seen(msgspec.Struct):
     energy: float | None = None
     xid: int | None = None
     instances: dict[str, Readings] = {}
+    used: bool = False  # put into a sample already: what was read once must not count twice
 
 
 class ExporterSource:
@@ -165,8 +166,9 @@ class ExporterSource:
         given = self._given.setdefault(gpu, set())
         given.update(name for name, value in names.items() if value is not None)
         seen = self._usable(gpu, self._clock.monotonic())
-        if seen is None:
+        if seen is None or seen.used:
             return sample
+        seen.used = True
         left_out = given if _agrees(seen.utilization, readings.utilization_ratio) else given | ACTIVITY
         ours = {name: value for name, value in _known(seen.readings).items() if name not in left_out}
         if not ours:

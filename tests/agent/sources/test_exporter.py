@@ -117,7 +117,17 @@ def test_what_nvml_has_given_once_is_never_taken_from_the_page():
     beside = Beside()
     beside.page(written())
     beside.completed(energy_j=7.0)
+    beside.page(written(energy=6_000.0))
     assert beside.completed().energy_j is None, "an older figure of a counter would look like its restart"
+
+
+def test_what_was_read_once_counts_once():
+    beside = Beside()
+    beside.page(written())
+    assert beside.completed().sm_active_ratio == 0.75
+    assert beside.completed().sm_active_ratio is None
+    beside.page(written(energy=6_000.0))
+    assert beside.completed().sm_active_ratio == 0.75
 
 
 def test_activity_of_another_time_than_the_work_is_left_out():
