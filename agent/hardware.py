@@ -21,7 +21,7 @@ from vocab.clock import Clock
 from vocab.errors import InputError, Refused
 
 if TYPE_CHECKING:
-    from agent.sources.nvml import NvmlSource
+    from agent.sources.keeper import Keeper
     from agent.virtual.state import VirtualState
 
 SLOW_S = 11.0  # what NVML reads least often of what changes (10 s), and one pass
@@ -92,13 +92,14 @@ class RealNode:
         self._config = config
         self._clock = clock
         self.boot_id = machine_boot_id()
-        self._nvml: NvmlSource | None = None
+        self._keepers: tuple[Keeper, ...] = ()  # of the children that have the driver open
 
     def sources(self, records: Records, after_seq: int | None) -> tuple[Source, ...]:
         """The driver, in a process of its own, the kernel log, and the host."""
         config = self._config
         dcgm = dcgm_source(config, self._clock)
-        self._nvml = nvml = nvml_source(config, self._clock, dcgm)
+        nvml = nvml_source(config, self._clock, dcgm)
+        self._keepers = (nvml.keeper, dcgm.keeper) if dcgm is not None and dcgm.embedded else (nvml.keeper,)
         kernel = kernel_log(config, self._clock, self.boot_id, after_seq)
         driver = (*with_exporter(nvml, config, self._clock), *((dcgm,) if dcgm else ()))
         return *driver, kernel, *around_gpus(config, self._clock)
@@ -114,18 +115,18 @@ class RealNode:
         return newest(RealKmsg(self._config.kmsg))
 
     def driver_pids(self) -> frozenset[int]:
-        """The child that has NVML open."""
-        return self._nvml.keeper.pids() if self._nvml is not None else frozenset()
+        """The children that have the driver's library open."""
+        return frozenset().union(*(keeper.pids() for keeper in self._keepers))
 
     async def let_go(self) -> None:
-        """NVML is closed."""
-        if self._nvml is not None:
-            await self._nvml.keeper.rest()
+        """The driver's library is closed."""
+        for keeper in self._keepers:
+            await keeper.rest()
 
     def take_up(self) -> None:
-        """NVML is opened again."""
-        if self._nvml is not None:
-            self._nvml.keeper.wake()
+        """It is opened again."""
+        for keeper in self._keepers:
+            keeper.wake()
 
     async def booted(self) -> None:
         """Never: a boot ends this process."""

@@ -83,6 +83,11 @@ class DcgmSource:
         self._emit = emit
         await self.keeper.run(self._node)
 
+    @property
+    def embedded(self) -> bool:
+        """Whether the engine is our own child, which has the driver open; else the child only speaks to one."""
+        return self._settings.address == EMBEDDED
+
     # beside NVML
 
     def complete(self, observation: AnyObservation) -> AnyObservation:
@@ -170,7 +175,7 @@ class DcgmSource:
 
     def hung(self, pid: int, changes: Sequence[Change]) -> None:
         """Calls that hang. Embedded they are calls into the driver; else it is the engine that does not answer."""
-        if self._settings.address != EMBEDDED:
+        if not self.embedded:
             return
         for change in changes:
             at, call = self._clock.now(), change.call.call
