@@ -16,7 +16,7 @@ from agent.roothelper.client import ChildHelper, Helper, SocketHelper
 from agent.sources.kernel_log import kernel_log
 from agent.sources.kmsg import KmsgSource, RealKmsg, RecordReader, VirtualKmsg
 from agent.sources.source import Source
-from agent.surroundings import around_gpus, owners_checks, with_exporter
+from agent.surroundings import around_gpus, owners_checks, with_what_nvml_lacks
 from vocab.clock import Clock
 from vocab.errors import InputError, Refused
 
@@ -101,7 +101,7 @@ class RealNode:
         nvml = nvml_source(config, self._clock, dcgm)
         self._keepers = (nvml.keeper, dcgm.keeper) if dcgm is not None and dcgm.embedded else (nvml.keeper,)
         kernel = kernel_log(config, self._clock, self.boot_id, after_seq)
-        driver = (*with_exporter(nvml, config, self._clock), *((dcgm,) if dcgm else ()))
+        driver = (*with_what_nvml_lacks(nvml, config, self._clock), *((dcgm,) if dcgm else ()))
         return *driver, kernel, *around_gpus(config, self._clock)
 
     slow_s = SLOW_S

@@ -4,6 +4,7 @@ from agent.config import AgentConfig
 from agent.sources.completed import Completed
 from agent.sources.exporter import ExporterSource
 from agent.sources.host import HostSource
+from agent.sources.pci import on_bus
 from agent.sources.plugin import PluginSource
 from agent.sources.service import ServiceSource
 from agent.sources.source import Source
@@ -16,12 +17,12 @@ def around_gpus(config: AgentConfig, clock: Clock) -> tuple[Source, ...]:
     return host, ServiceSource(config.node, clock), *owners_checks(config, clock)
 
 
-def with_exporter(nvml: Source, config: AgentConfig, clock: Clock) -> tuple[Source, ...]:
-    """NVML, and where one is configured the exporter that completes its samples."""
+def with_what_nvml_lacks(nvml: Source, config: AgentConfig, clock: Clock) -> tuple[Source, ...]:
+    """NVML, with the PCI bus beside its inventory, and the exporter that completes its samples where one is named."""
     if config.dcgm_exporter is None:
-        return (nvml,)
+        return (Completed(nvml, (on_bus(),)),)
     exporter = ExporterSource(config.node, config.dcgm_exporter, clock)
-    return Completed(nvml, (exporter.complete,)), exporter
+    return Completed(nvml, (on_bus(), exporter.complete)), exporter
 
 
 def owners_checks(config: AgentConfig, clock: Clock) -> tuple[Source, ...]:
