@@ -113,6 +113,9 @@ def _draw_up(
     decision = _decide(fleet, replica, calling, now)
     if decision is None:
         return
+    if decision.state is ActionState.ORDERED and not fleet.is_tick and not replica.is_dead:
+        fleet.agenda.remind(now, replica.subject)  # its agent may tell at this moment of processes that are left
+        return
     incidents = [key for event in calling.events for key in fleet.ledger.incidents_of_event.get(event, ())]
     drawn = draw(
         fleet,
