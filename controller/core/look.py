@@ -20,11 +20,12 @@ CANNOT_RUN = frozenset({ReplicaState.STRANDED, ReplicaState.DRAINING, ReplicaSta
 def view(fleet: Fleet, now: float) -> View:
     """Everything at one moment."""
     ledger = fleet.ledger
+    seen: dict[str, str] = {}  # what keeps work off each GPU, as far as anybody has asked
     return View(
         paused=ledger.paused is not None,
         settled=fleet.patience.is_settled(now),
         nodes=tuple(_node(fleet, fleet.nodes[name], now) for name in sorted(fleet.nodes)),
-        deployments=tuple(_deployment(fleet, fleet.deployments[name], now) for name in sorted(fleet.deployments)),
+        deployments=tuple(_deployment(fleet, fleet.deployments[name], now, seen) for name in sorted(fleet.deployments)),
         replicas=tuple(_replica(fleet, replica) for replica in _living(fleet)),
         incidents=tuple(ledger.incidents[key] for key in ledger.open_incidents),
         conditions=tuple(ledger.conditions[key] for key in ledger.open_conditions.values()),
@@ -106,7 +107,7 @@ def _replica(fleet: Fleet, replica: Replica) -> ReplicaView:
     )
 
 
-def _deployment(fleet: Fleet, deployment: Deployment, now: float) -> DeploymentView:
+def _deployment(fleet: Fleet, deployment: Deployment, now: float, seen: dict[str, str]) -> DeploymentView:
     return DeploymentView(
         name=deployment.name,
         model=deployment.model,
@@ -116,7 +117,7 @@ def _deployment(fleet: Fleet, deployment: Deployment, now: float) -> DeploymentV
         ready=sum(replica.is_ready for replica in fleet.roster.of(deployment.name)),
         min_ready=deployment.min_ready,
         gpus_per_replica=deployment.gpus_per_replica,
-        short_because=why_short(fleet, deployment, now),
+        short_because=why_short(fleet, deployment, now, seen),
     )
 
 

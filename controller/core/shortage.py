@@ -10,14 +10,21 @@ from vocab.lines import ActionLine
 from vocab.states import ActionKind, ActionState, Health, NodeState
 
 
-def no_room(fleet: Fleet, deployment: Deployment, now: float) -> str:
-    """Why no GPU takes a replica, with how many stand in which way; of a pinned deployment its own GPUs alone."""
+def no_room(fleet: Fleet, deployment: Deployment, now: float, seen: dict[str, str] | None = None) -> str:
+    """Why no GPU takes a replica, with how many stand in which way; of a pinned deployment its own GPUs alone.
+
+    It looks at every GPU; ``seen`` keeps what was found for the next question at the same moment.
+    """
     wanted, pinned = deployment.gpus_per_replica, deployment.gpus
     gpus = [gpu for uuid, gpu in fleet.gpus.items() if not pinned or uuid in pinned]
     largest = max(Counter(gpu.node for gpu in gpus).values(), default=0)
     if largest < wanted:
         return "no node has a GPU for it" if wanted == 1 else f"no node has {wanted} GPUs for it"
-    found = Counter(_obstacle(fleet, gpu, now) for gpu in gpus)
+    seen = {} if seen is None else seen
+    for gpu in gpus:
+        if gpu.identity.uuid not in seen:
+            seen[gpu.identity.uuid] = _obstacle(fleet, gpu, now)
+    found = Counter(seen[gpu.identity.uuid] for gpu in gpus)
     told = ", ".join(f"{found[word]} {word}" for word in WORDS if found[word])
     return f"{'no GPU is free' if wanted == 1 else f'no node has {wanted} GPUs free'}: {told}"
 
@@ -43,7 +50,7 @@ def _obstacle(fleet: Fleet, gpu: Gpu, now: float) -> str:
     return WORDS[found.index(True)]
 
 
-def why_short(fleet: Fleet, deployment: Deployment, now: float) -> str | None:
+def why_short(fleet: Fleet, deployment: Deployment, now: float, seen: dict[str, str]) -> str | None:
     """What the replicas that are not ready do or wait for; None if as many are ready as are wanted."""
     replicas = fleet.roster.of(deployment.name)
     if sum(replica.is_ready for replica in replicas) >= deployment.replicas:
@@ -53,7 +60,7 @@ def why_short(fleet: Fleet, deployment: Deployment, now: float) -> str | None:
     waiting = waiting_starts(fleet, deployment.name)
     if waiting:
         said = waiting[0]
-        told.append(f"{len(waiting)} to start: {said.why if said.budget else no_room(fleet, deployment, now)}")
+        told.append(f"{len(waiting)} to start: {said.why if said.budget else no_room(fleet, deployment, now, seen)}")
     if not told and deployment.managed_by != "corral":
         told.append(f"{deployment.managed_by} has started no more")
     return ", ".join(told) or "what runs on its nodes is not known yet"

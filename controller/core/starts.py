@@ -50,6 +50,9 @@ def missing(fleet: Fleet, deployment: Deployment, count: int, now: float) -> Ite
         target, full = (None, False) if obstacle is not None else _room(fleet, deployment, replica, now)
         if target is None and obstacle is None:
             broken = _loads_of_node(fleet) if full else None
+            if action is not None and _waits_for(action, broken):
+                obstacle = Obstacle(action.why, broken)
+                continue  # it says so already; to count again what keeps work off each GPU would be dear
             obstacle = Obstacle("its turn to load its weights" if full else no_room(fleet, deployment, now), broken)
         yield from _say(fleet, deployment, replica, action, incident, target, obstacle, now)
         if obstacle is None:
@@ -116,15 +119,15 @@ def _say(
         why=why,
     )
     line = placed_anew(fleet, drawn)
-    if line is None and known is not None and target is None and _gist(known) != _gist(drawn):
+    if line is None and known is not None and target is None and not _waits_for(known, drawn.budget):
         line = drawn  # it waits still, for something else
     if line is not None:
         yield line
 
 
-def _gist(start: ActionLine) -> tuple[str | None, str]:
-    """What a start waits for, without the counts: these change all the time."""
-    return start.budget.of if start.budget is not None else None, start.why.partition(":")[0]
+def _waits_for(start: ActionLine, broken: Budget | None) -> bool:
+    """Whether a start that waits does so for this: the same budget whatever its count, or None: for a GPU."""
+    return (start.budget and start.budget.of) == (broken and broken.of)
 
 
 def _new_name(fleet: Fleet, deployment: str) -> str:
