@@ -89,18 +89,21 @@ class Finder:
             engine=engine,
             gpus=gpus,
             pids=tuple(dict.fromkeys((head.pid, *sorted(pids)))),
-            urls=self._urls(head.pid, port),
+            urls=self._urls(head, port),
             model=flag(words, *engine.model_flags) or _positional(words),
             port=port,
         )
 
-    def _urls(self, pid: int, port: int | None) -> tuple[str, ...] | None:
+    def _urls(self, head: Process, port: int | None) -> tuple[str, ...] | None:
         """Where it can be asked: on the port that it was given, if it listens there, else on all of its own."""
-        addresses = self._processes.listens(pid)
-        if addresses is None:
-            return None
-        wanted: Sequence[Address] = [each for each in addresses if each.port == port] or addresses
-        urls = (self._processes.url(pid, address) for address in wanted)
+        addresses = self._processes.listens(head.pid)
+        if addresses is None:  # not ours to see; but what its command line says can be checked
+            wanted: Sequence[Address] = self._processes.heard_at(head, port) if port else ()
+            if not wanted:
+                return None
+        else:
+            wanted = [each for each in addresses if each.port == port] or addresses
+        urls = (self._processes.url(head.pid, address) for address in wanted)
         return tuple(dict.fromkeys(url for url in urls if url is not None))
 
     def _words(self, pid: int) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """What /proc tells of other people's processes: kin, owner, and the ports that they listen on.
 
-What may not be read is None, never empty: the links of another user's descriptors need CAP_SYS_PTRACE. Reading a
+What may not be read is None, never empty: the links of another user's descriptors need CAP_SYS_PTRACE. Without it a
+port still is known that the command line names, if a socket of that user listens there in that network. Reading a
 command line or an environment can hang with the process (it takes the lock of its memory), so all of this runs
 beside the agent's loop, never in it.
 """
@@ -35,6 +36,14 @@ class Address(msgspec.Struct, frozen=True):
 
     host: str
     port: int
+
+
+class Socket(msgspec.Struct, frozen=True):
+    """A socket that listens. ``inode`` is unique on the machine, ``uid`` is who opened it."""
+
+    address: Address
+    uid: int
+    inode: str
 
 
 class Processes:
@@ -92,16 +101,16 @@ class Processes:
 
     def listens(self, pid: int) -> tuple[Address, ...] | None:
         """The addresses on which it listens, lowest port first; None if its descriptors may not be read."""
-        inodes = self._sockets(pid)
+        inodes = self._inodes(pid)
         if inodes is None:
             return None
-        found = {
-            address: None
-            for name in ("net/tcp", "net/tcp6")
-            for inode, address in _listening(self._text(pid, name))
-            if inode in inodes
-        }
+        found = {each.address for each in self._listening(str(pid)) if each.inode in inodes}
         return tuple(sorted(found, key=lambda address: (address.port, address.host)))
+
+    def heard_at(self, process: Process, port: int) -> tuple[Address, ...]:
+        """The addresses at which a socket of its user listens on this port, in its network."""
+        found = self._listening(str(process.pid))
+        return tuple(each.address for each in found if each.address.port == port and each.uid == process.uid)
 
     def url(self, pid: int, address: Address) -> str | None:
         """How this agent reaches an address of that process; None if it cannot.
@@ -109,11 +118,8 @@ class Processes:
         In a network of its own (a container's) the loopback is not ours: asking our own port of that number could
         reach somebody else, so the container's own address is taken.
         """
-        ours, theirs = self._network("self"), self._network(str(pid))
-        if theirs is None or ours is None:
-            return None
         host = address.host.removeprefix("::ffff:")
-        if theirs == ours:
+        if self._shares_our_network(pid, address):
             host = "127.0.0.1" if address.host in _ANY else host
         elif address.host in _ANY:
             host = next(iter(self._own_addresses(pid)), "")
@@ -125,13 +131,17 @@ class Processes:
 
     # -- files ------------------------------------------------------------------------------------------
 
-    def _text(self, pid: int, name: str) -> str:
+    def _text(self, pid: int | str, name: str) -> str:
         try:
             return (self._root / str(pid) / name).read_text(errors="replace")
         except OSError:
             return ""
 
-    def _sockets(self, pid: int) -> frozenset[str] | None:
+    def _listening(self, pid: str) -> tuple[Socket, ...]:
+        """The listening sockets of its network."""
+        return tuple(each for name in ("net/tcp", "net/tcp6") for each in _sockets(self._text(pid, name)))
+
+    def _inodes(self, pid: int) -> frozenset[str] | None:
         """The inodes of its sockets."""
         found = set()
         try:
@@ -151,11 +161,10 @@ class Processes:
                 found.add(target[8:-1])
         return frozenset(found)
 
-    def _network(self, pid: str) -> str | None:
-        try:
-            return str((self._root / pid / "ns" / "net").readlink())
-        except OSError:
-            return None
+    def _shares_our_network(self, pid: int, address: Address) -> bool:
+        """Whether the socket that listens there stands in our own network's table, too."""
+        theirs = {each.inode for each in self._listening(str(pid)) if each.address == address}
+        return bool(theirs & {each.inode for each in self._listening("self")})
 
     def _own_addresses(self, pid: int) -> list[str]:
         """The IPv4 addresses of its network, without the loopback."""
@@ -164,10 +173,10 @@ class Processes:
         return [address for address in dict.fromkeys(found) if not address.startswith("127.")]
 
 
-def _listening(table: str) -> list[tuple[str, Address]]:
-    """(inode, address) of the listening sockets in the text of a net/tcp or net/tcp6 file."""
+def _sockets(table: str) -> list[Socket]:
+    """The listening sockets in the text of a net/tcp or net/tcp6 file."""
     rows = [line.split() for line in table.splitlines()[1:]]
-    return [(row[9], _address(row[1])) for row in rows if len(row) > 9 and row[3] == LISTEN]
+    return [Socket(_address(row[1]), int(row[7]), row[9]) for row in rows if len(row) > 9 and row[3] == LISTEN]
 
 
 def _address(text: str) -> Address:

@@ -26,7 +26,10 @@ log = logging.getLogger(__name__)
 EVERY_S = 5.0  # a stall is told from 30 s without a step on; an engine's /metrics costs it some milliseconds
 FIRST_S = 1.0  # until the GPUs have been read once
 HANGS_S = 10.0  # a look takes milliseconds
-MAY_NOT = "NO_PERMISSION: the ports of other users' processes may not be read: give the agent CAP_SYS_PTRACE"
+MAY_NOT = (
+    "NO_PERMISSION: on which ports these listen may not be read, and their command lines do not say:"
+    " name the port there (--port), or give the agent CAP_SYS_PTRACE"
+)
 STUCK = "HUNG: a process blocks whoever reads of it in /proc"
 
 Listed = Callable[[], Mapping[str, Collection[int]]]  # pids by GPU, of the GPUs that told them

@@ -86,9 +86,16 @@ class Blind(Processes):
         return None
 
 
-def test_without_the_right_to_see_its_ports_a_server_is_hidden(tree):
+def test_without_the_right_to_see_its_ports_the_one_that_its_command_line_names_is_checked(tree):
     tensor_parallel(tree)
     (server,) = Finder(Blind(tree.root)).find({"A": [12]}, NONE)
+    assert server.urls == ("http://127.0.0.1:8000",)
+
+
+def test_without_the_right_a_port_of_another_user_is_nothing(tree):
+    tree.add(10, *VLLM, uid=1000)
+    tree.listen(10, 8000, uid=33)
+    (server,) = Finder(Blind(tree.root)).find({"A": [10]}, NONE)
     assert (server.urls, server.owner.uid) == (None, 1000)
 
 

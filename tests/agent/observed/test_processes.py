@@ -1,4 +1,5 @@
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -7,7 +8,7 @@ import pytest
 
 from agent.observed.processes import Address, Processes
 from tests.agent.observed.tree import Tree
-from tests.programs import need
+from tests.programs import lacking, need
 
 
 @pytest.fixture
@@ -61,47 +62,77 @@ def test_only_its_own_listening_sockets_count(tree, processes):
     assert processes.listens(10) == (Address("0.0.0.0", 8000), Address("127.0.0.1", 8001), Address("::1", 8002))
 
 
+SERVES = """
+import socket, time
+door = socket.socket()
+door.bind(("127.0.0.1", 0))
+door.listen()
+print(door.getsockname()[1], flush=True)
+time.sleep(60)
+"""
 BLIND = """
 from agent.observed.processes import Processes
 processes = Processes()
-print(processes.look({pid}).uid, processes.listens({pid}))
+process = processes.look({pid})
+print(process.uid, processes.listens({pid}), *(processes.url({pid}, at) for at in processes.heard_at(process, {port})))
 """
+NOBODY = 65534
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can start a process of another user")
-def test_another_users_ports_are_unknown_without_the_right_to_see_them():
+def test_without_any_right_another_users_ports_are_unknown_but_for_the_one_that_is_named():
     setpriv = need("setpriv", "apt-get install util-linux")
-    without = [setpriv, "--bounding-set", "-sys_ptrace", sys.executable, "-c"]
-    with subprocess.Popen(["sleep", "60"], user=65534) as theirs:
+    python = shutil.which("python3", path="/usr/bin:/bin")  # that user may not read this environment
+    python = python or lacking("python3 is not installed; run: apt-get install python3")
+        "apt-get install python3"
+    )  # that user may not read this environment
+    without = [setpriv, "--bounding-set", "-all", "--inh-caps", "-all", sys.executable, "-c"]
+    with subprocess.Popen([python, "-c", SERVES], user=NOBODY, stdout=subprocess.PIPE, text=True) as theirs:
         try:
-            told = subprocess.run([*without, BLIND.format(pid=theirs.pid)], capture_output=True, text=True, check=True)
+            port = int(theirs.stdout.readline())
+            code = BLIND.format(pid=theirs.pid, port=port)
+            told = subprocess.run([*without, code], capture_output=True, text=True, check=True)
         finally:
             theirs.kill()
-    assert told.stdout.split() == ["65534", "None"]
+    assert told.stdout.split() == [str(NOBODY), "None", f"http://127.0.0.1:{port}"]
+
+
+def urls(tree, processes, pid, *hosts):
+    for place, host in enumerate(hosts):
+        tree.listen(pid, 8000 + place, host=host)
+    return [processes.url(pid, address) for address in processes.listens(pid)]
 
 
 def test_a_port_of_our_own_network_is_asked_on_the_loopback(tree, processes):
     tree.add(10)
-    assert processes.url(10, Address("0.0.0.0", 8000)) == "http://127.0.0.1:8000"
-    assert processes.url(10, Address("::", 8000)) == "http://127.0.0.1:8000"
-    assert processes.url(10, Address("::1", 8000)) == "http://[::1]:8000"
-    assert processes.url(10, Address("192.0.2.7", 8000)) == "http://192.0.2.7:8000"
+    hosts = ("00000000", "0" * 32, "0" * 24 + "01000000", "070200C0")
+    assert urls(tree, processes, 10, *hosts) == [
+        "http://127.0.0.1:8000", "http://127.0.0.1:8001", "http://[::1]:8002", "http://192.0.2.7:8003",
+    ]  # fmt: skip
 
 
 def test_a_port_of_a_containers_network_is_asked_on_the_containers_address_never_on_ours(tree, processes):
-    tree.add(10, net="net:[2]")
+    tree.add(10, net="a container's")
     (tree.root / "10" / "net" / "fib_trie").write_text(
         "Main:\n  |-- 127.0.0.1\n     /32 host LOCAL\n  |-- 172.17.0.2\n     /32 host LOCAL\n"
         "  |-- 172.17.0.0\n     /16 link UNICAST\n"
     )
-    assert processes.url(10, Address("0.0.0.0", 8000)) == "http://172.17.0.2:8000"
-    assert processes.url(10, Address("127.0.0.1", 8000)) is None
+    assert urls(tree, processes, 10, "00000000", "0100007F") == ["http://172.17.0.2:8000", None]
 
 
-def test_an_unreadable_network_is_not_taken_for_ours(tree, processes):
-    tree.add(10)
-    (tree.root / "10" / "ns" / "net").unlink()
-    assert processes.url(10, Address("0.0.0.0", 8000)) is None
+def test_a_network_of_which_nothing_is_known_is_not_taken_for_ours(tree, processes):
+    tree.add(10, net="a container's")
+    assert urls(tree, processes, 10, "00000000") == [None]
+
+
+def test_a_port_that_is_named_is_known_by_the_user_of_its_socket(tree, processes):
+    tree.add(10, uid=1000)
+    tree.listen(10, 8000)
+    tree.listen(10, 8001, uid=33)
+    process = processes.look(10)
+    assert processes.heard_at(process, 8000) == (Address("0.0.0.0", 8000),)
+    assert processes.heard_at(process, 8001) == ()
+    assert processes.heard_at(process, 8002) == ()
 
 
 def test_this_very_process_is_read_from_the_real_table():

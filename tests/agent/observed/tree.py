@@ -11,13 +11,14 @@ class Tree:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        (root / "self" / "ns").mkdir(parents=True)
-        (root / "self" / "ns" / "net").symlink_to("net:[1]")
+        (root / "self" / "net").mkdir(parents=True)
+        for name in ("tcp", "tcp6"):
+            (root / "self" / "net" / name).write_text(HEAD + "\n")
+        self.networks = {}
 
-    def add(self, pid, *command, parent=1, session=None, uid=1000, cgroup="0::/", net="net:[1]", environ=(), start=100):
+    def add(self, pid, *command, parent=1, session=None, uid=1000, cgroup="0::/", net="ours", environ=(), start=100):
         folder = self.root / str(pid)
-        (folder / "ns").mkdir(parents=True)
-        (folder / "fd").mkdir()
+        (folder / "fd").mkdir(parents=True)
         (folder / "net").mkdir()
         fields = ["S", str(parent), str(pid), str(session or pid), *["0"] * 15, str(start * os.sysconf("SC_CLK_TCK"))]
         (folder / "stat").write_text(f"{pid} (a (name) {pid}) {' '.join(fields)} 0 0")
@@ -25,19 +26,20 @@ class Tree:
         (folder / "cgroup").write_text(cgroup + "\n")
         (folder / "cmdline").write_text("".join(f"{word}\0" for word in command))
         (folder / "environ").write_text("".join(f"{word}\0" for word in environ))
-        (folder / "ns" / "net").symlink_to(net)
+        self.networks[pid] = net
         (folder / "net" / "tcp").write_text(HEAD + "\n")
         return pid
 
-    def listen(self, pid, port, host="00000000", state="0A"):
+    def listen(self, pid, port, host="00000000", state="0A", uid=1000):
         """A socket of this process, in the state LISTEN unless told otherwise."""
         folder = self.root / str(pid)
         inode = 5000 + pid * 10 + len(list((folder / "fd").iterdir()))
         table = folder / "net" / ("tcp" if len(host) == 8 else "tcp6")
-        row = (
-            f"   0: {host}:{port:04X} 00000000:0000 {state} 00000000:00000000 00:00000000 00000000  1000 0 {inode} 1 0"
-        )
-        table.write_text((table.read_text() if table.exists() else HEAD + "\n") + row + "\n")
+        queues = "00000000:00000000 00:00000000 00000000"
+        row = f"   0: {host}:{port:04X} 00000000:0000 {state} {queues} {uid} 0 {inode} 1 0"
+        tables = [table, self.root / "self" / "net" / table.name] if self.networks[pid] == "ours" else [table]
+        for each in tables:
+            each.write_text((each.read_text() if each.exists() else HEAD + "\n") + row + "\n")
         (folder / "fd" / str(inode)).symlink_to(f"socket:[{inode}]")
 
     def end(self, pid):
