@@ -84,8 +84,6 @@ def test_without_any_right_another_users_ports_are_unknown_but_for_the_one_that_
     setpriv = need("setpriv", "apt-get install util-linux")
     python = shutil.which("python3", path="/usr/bin:/bin")  # that user may not read this environment
     python = python or lacking("python3 is not installed; run: apt-get install python3")
-        "apt-get install python3"
-    )  # that user may not read this environment
     without = [setpriv, "--bounding-set", "-all", "--inh-caps", "-all", sys.executable, "-c"]
     with subprocess.Popen([python, "-c", SERVES], user=NOBODY, stdout=subprocess.PIPE, text=True) as theirs:
         try:
