@@ -18,8 +18,8 @@ _TEXTS = {
     "<<<NOT_SUPPORTED>>>": "NOT_SUPPORTED",
     "<<<NOT_PERM>>>": "NOT_PERMISSIONED",
 }
-_FIRST_BLANK = min(BLANKS)
 _BLANK = "BLANK"
+_END = {"d": 2.0**47, "i": 2**63 - 16, "t": 2**63 - 16}  # from here on nothing is a value, known kind or not
 
 
 class Value(msgspec.Struct, frozen=True):
@@ -43,14 +43,13 @@ def decode(found: Any) -> Value:
         text = found.value.str
         error = _TEXTS.get(text)
         return Value(gpu, field, at, text=None if error else text, error=error)
-    if kind not in "idt":
+    if kind not in _END:
         return Value(gpu, field, at, error="NOT_SUPPORTED")  # blobs are none of our readings
     number = found.value.dbl if kind == "d" else found.value.i64
-    error = _why_none(number)
+    error = _why_none(kind, number)
     return Value(gpu, field, at, number=None if error else number, error=error)
 
 
-def _why_none(number: float) -> str | None:
-    if number >= _FIRST_BLANK:
-        return BLANKS.get(number)
-    return _BLANK if math.isnan(number) else None
+def _why_none(kind: str, number: float) -> str | None:
+    known = BLANKS.get(number)
+    return known or (_BLANK if number >= _END[kind] or math.isnan(number) else None)
