@@ -13,7 +13,7 @@ from controller.core.budget import repairs
 from controller.core.disruption import covering
 from controller.core.fleet import Fleet
 from controller.core.holds import lift
-from controller.core.kinds import REPAIRS
+from controller.core.kinds import REPAIRS, STARTED
 from controller.core.names import hold_id, token
 from controller.core.place import gpus_of, node_of, place_of
 from controller.core.policy import OWNER, is_able
@@ -147,13 +147,27 @@ def _release(fleet: Fleet, asked: Asked, now: float) -> Lines:
 
 
 def _drain(fleet: Fleet, asked: Asked, now: float) -> Lines:
-    replicas = [r for r in _replicas(fleet, asked) if fleet.life(r) is Life.RUN]
+    known = _replicas(fleet, asked)
+    going = [r for r in known if _is_asked_for(fleet, r)]
+    replicas = [r for r in known if fleet.life(r) is Life.RUN and r not in going and not (going and _starts(fleet, r))]
     if _place(asked) is not None:
         yield from _hold(fleet, replace(asked, reason=f"drain: {asked.reason}"), now)
-    elif not replicas:
+    elif not replicas and not going:
         yield _refuse(asked, "no such replica runs", now)
     for replica in replicas:
         yield retire.ask(fleet, replica, _words(asked, "asked for"), now)
+
+
+def _is_asked_for(fleet: Fleet, replica: Replica) -> bool:
+    """Whether a drain that a person asked for is unfinished: asked for twice it is still one."""
+    drains = fleet.ledger.of_subject(replica.subject, ActionKind.DRAIN)
+    return any(d.rule == retire.ASKED and d.state in STARTED | {ActionState.WAITING} for d in drains)
+
+
+def _starts(fleet: Fleet, replica: Replica) -> bool:
+    """Whether it is on its way up, as the replacement of one that drains."""
+    start = fleet.ledger.actions.get(replica.start or "")
+    return start is not None and start.state in STARTED
 
 
 def _set_healthy(fleet: Fleet, asked: Asked, now: float) -> Lines:
