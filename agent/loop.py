@@ -16,6 +16,7 @@ from pathlib import Path
 from agent.export import Export
 from agent.fence import Step
 from agent.judge import Judge
+from agent.judge.judge import SET_HEALTHY
 from agent.latest import Latest
 from agent.page import Page
 from agent.probes.sane import clean
@@ -26,7 +27,7 @@ from agent.warden import Replicas, Warden
 from vocab.clock import Clock
 from vocab.events import Event, Severity
 from vocab.messages import Desired, EventItem, Item, NodeFacts, ReplicaStatus
-from vocab.observations import AnyObservation, GpuSample, KernelRecord, NodeSeen, SourceState
+from vocab.observations import AnyObservation, GpuSample, KernelRecord, NodeSeen, Operator, SourceState
 from wire.notify import notify
 
 log = logging.getLogger(__name__)
@@ -73,6 +74,7 @@ class Loop:
         self._early_until = self.now() + EARLY_S
         self._saved_at = self.now()
         self._saved_position = judge.position
+        self._healthy: dict[str, float] = {}  # what the last Desired says that people called healthy
         self._due = asyncio.Event()
         self.wake_uplink: Callable[[], None] = lambda: None
 
@@ -130,12 +132,19 @@ class Loop:
     def apply(self, desired: Desired) -> None:
         """A new Desired is on disk: take it."""
         now = self.now()
+        self._look_anew(desired, now)
         answers = self._warden.apply(desired)
         self._keep(answers)
         if answers:
             self._record(answers, now)
         self._settle([], self._warden.tick(now), now)
         self._warden.converge()
+
+    def _look_anew(self, desired: Desired, now: float) -> None:
+        """Look as if for the first time at what a person has called healthy since the last Desired."""
+        marks, self._healthy = self._healthy, desired.healthy
+        for gpu in [gpu for gpu, at in desired.healthy.items() if at > marks.get(gpu, 0.0)]:
+            self._judge.observe(Operator(at=now, node=self.node, do=SET_HEALTHY, gpu=gpu), now)
 
     def answer(self, item: Item) -> None:
         """What came of an order that takes its time."""

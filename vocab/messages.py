@@ -192,3 +192,4 @@ class Desired(msgspec.Struct, frozen=True, kw_only=True):
     holds: tuple[HoldSpec, ...] = ()
     replicas: tuple[ReplicaSpec, ...] = ()
     orders: tuple[Order, ...] = ()
+    healthy: dict[str, float] = {}  # GPU -> when a person last called it healthy, on the controller's clock

@@ -9,7 +9,7 @@ from controller.core.holds import is_fence
 from controller.core.kinds import REPAIRS, STARTED
 from controller.core.replicas import Life, Replica
 from controller.core.stimuli import Deployment
-from vocab.lines import ActionLine
+from vocab.lines import ActionLine, Subject
 from vocab.messages import Desired, HoldSpec, Order, ReplicaSpec
 from vocab.observations import Member
 from vocab.states import ActionKind, ActionState, Level
@@ -36,7 +36,15 @@ def desired(fleet: Fleet, node: str) -> Desired | None:
         holds=_holds(fleet, node),
         replicas=_replicas(fleet, node),
         orders=_orders(fleet, node),
+        healthy=_healthy(fleet, node),
     )
+
+
+def _healthy(fleet: Fleet, node: str) -> dict[str, float]:
+    """The GPUs that a person called healthy: the node's agent looks at them anew."""
+    at = fleet.ledger.healthy_at
+    found = (gpu.identity.uuid for gpu in fleet.gpus_at(node))
+    return {uuid: at[Subject(gpu=uuid)] for uuid in found if Subject(gpu=uuid) in at}
 
 
 def _holds(fleet: Fleet, node: str) -> tuple[HoldSpec, ...]:

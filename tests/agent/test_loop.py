@@ -256,6 +256,16 @@ async def test_a_signal_that_returns_is_told(agent):
     assert [item.cleared.code for item in agent.items(ClearedItem)] == ["probe_permission"]
 
 
+async def test_what_a_person_called_healthy_and_is_not_is_told_again_once(agent):
+    agent.see(sample(0, 2, recovery_action=1), sample(0, 2, recovery_action=1))
+    assert len(agent.items(EventItem)) == 1
+    agent.wait(100)
+    for generation in (2, 3):  # the second one says nothing new
+        agent.loop.apply(desired(generation, healthy={uuid(2): 5.0}))
+        agent.see(sample(0, 2, recovery_action=1))
+    assert [item.event.code for item in agent.items(EventItem)] == ["recovery_action"] * 2
+
+
 async def test_an_input_that_breaks_something_is_counted_and_the_next_goes_on(agent):
     observe, agent.judge.observe = agent.judge.observe, lambda *_: 1 / 0
     agent.see(fallen(0, 1))

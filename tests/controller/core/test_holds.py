@@ -246,3 +246,11 @@ def test_a_fence_that_expires_is_lifted_by_its_owner(make_world: MakeWorld) -> N
     node.spool.append(FenceItem(at=world.now, node="n1", gpu=node.gpus[0], op="expired", why="not seen again in 120 s"))
     world.run(4)
     assert world.core.view().holds == ()
+
+
+def test_a_node_is_told_of_the_gpus_that_a_person_called_healthy(world: World, node: Node) -> None:
+    at = world.now
+    world.ask("set_healthy", gpu=node.gpus[3], reason="reseated")
+    desired = world.core.desired("n1")
+    assert desired is not None
+    assert desired.healthy == {node.gpus[3]: at}
