@@ -112,6 +112,8 @@ _NEXT_STEP = {
     "LIBRARY_NOT_FOUND": "libdcgm was not found: install datacenter-gpu-manager-4-core, or add its folder to"
     " LD_LIBRARY_PATH of the agent",
     "ENGINE_NOT_FOUND": "no host engine answers there: systemctl start nvidia-dcgm",
+    "ENGINE_NOT_TRUSTED": "who listens on localhost:5555 is neither root nor the agent's user: name it with"
+    ' dcgm = "localhost:5555" if it is your host engine',
     "ENGINE_RUNNING": 'a host engine runs on this node: use it with dcgm = "localhost:5555"; a second one is refused',
     "CONNECTION_NOT_VALID": "the connection to the host engine broke: see systemctl status nvidia-dcgm",
     "TIMEOUT": "the host engine did not answer in time: see systemctl status nvidia-dcgm",

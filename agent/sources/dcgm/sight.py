@@ -1,6 +1,8 @@
 """Whether there is a DCGM on this node to connect to, seen from outside and without its library."""
 
 import asyncio
+import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -13,6 +15,9 @@ AUTO, OFF = "auto", "off"
 DEFAULT = "localhost:5555"  # where nvidia-dcgm.service listens
 ENGINE_COMMAND = "nv-hostengine"
 KNOCK_S = 2.0
+ROOT = 0
+LISTENERS = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
+LISTENS = "0A"  # state of a socket (net/tcp_states.h)
 
 
 class DcgmSettings(msgspec.Struct, frozen=True):
@@ -47,7 +52,22 @@ async def look(settings: DcgmSettings) -> Sight:
         return Sight(None, "BINDINGS_NOT_FOUND")
     if settings.address == EMBEDDED:
         return Sight(folder, "ENGINE_RUNNING" if _runs_here() or await _answers(DEFAULT) else None)
-    return Sight(folder, None if await _answers(settings.address) else "ENGINE_NOT_FOUND")
+    if not await _answers(settings.address):
+        return Sight(folder, "ENGINE_NOT_FOUND")
+    if settings.engine == AUTO and not is_trusted(int(DEFAULT.rpartition(":")[2])):
+        return Sight(folder, "ENGINE_NOT_TRUSTED")
+    return Sight(folder)
+
+
+def is_trusted(port: int, tables: Sequence[Path] = LISTENERS) -> bool:
+    """Whether root or our own user listens there: what any user may run must not tell us of faults unasked."""
+    owners = set()
+    for table in tables:
+        for line in table.read_text().splitlines()[1:] if table.exists() else ():
+            _, local, _, state, _, _, _, owner, *_ = line.split()
+            if state == LISTENS and int(local.rpartition(":")[2], 16) == port:
+                owners.add(int(owner))
+    return bool(owners) and owners <= {ROOT, os.getuid()}
 
 
 async def _answers(address: str) -> bool:

@@ -44,7 +44,7 @@ def decode(found: Any) -> Value:
         error = _TEXTS.get(text)
         return Value(gpu, field, at, text=None if error else text, error=error)
     if kind not in _END:
-        return Value(gpu, field, at, error="NOT_SUPPORTED")  # blobs are none of our readings
+        return Value(gpu, field, at, error=_BLANK)  # blobs are none of our readings
     number = found.value.dbl if kind == "d" else found.value.i64
     error = _why_none(kind, number)
     return Value(gpu, field, at, number=None if error else number, error=error)

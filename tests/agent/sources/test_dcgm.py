@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from agent.judge import Judge
 from agent.sources.dcgm.sight import DcgmSettings, look
 from agent.sources.dcgm.source import DcgmSource
 from tests.agent.sources.collector import running
@@ -19,6 +20,7 @@ from tests.fakes.dcgm.host import LOST, OK, FakeHost
 from tests.fakes.dcgm.place import Place, stand_in
 from tests.programs import need
 from vocab.clock import SystemClock
+from vocab.messages import EventItem
 from vocab.observations import Check, DriverCall, DriverEvent, GpuSample, SourceState
 
 V3, V4 = (Path(__file__).parents[2] / "fakes" / "dcgm" / name for name in ("v3", "v4"))
@@ -271,6 +273,40 @@ async def test_an_xid_of_before_the_start_is_no_news_to_dcgm_3(tmp_path: Path) -
             place.host.inject(2, board.XID, 13)
             event = await found.find(DriverEvent)
             assert (event.gpu, event.data) == (board.uuid(2), 13)
+
+
+# what the judge makes of it
+
+
+async def test_a_host_engine_that_is_gone_is_an_alert_of_the_monitoring_and_of_no_gpu(
+    place: Place, host: FakeHost, tmp_path: Path
+) -> None:
+    judge, events = Judge("node-a"), []
+    async with running(source_at(place, tmp_path)) as found:
+        await found.find(GpuSample, full)
+        host.stop()
+        await found.find(SourceState, state_is("down"))
+    for second, observation in enumerate(found.seen):
+        events += judge.observe(observation, second * 0.01)
+    events += judge.tick(1000.0)
+    assert {(item.event.code, item.event.gpu) for item in events if isinstance(item, EventItem)} == {
+        ("monitor_unreachable", None)
+    }
+
+
+async def test_a_failed_watch_is_looked_into_and_holds_nothing(place: Place, host: FakeHost, tmp_path: Path) -> None:
+    judge, events = Judge("node-a"), []
+    async with running(source_at(place, tmp_path)) as found:
+        await found.find(Check)
+        host.gpus[5].incidents = [(0x40, 10, 9)]
+        check = await found.find(Check, lambda one: one.result == "problem")
+    events += judge.observe(check, 1.0)
+    (item,) = events
+    assert isinstance(item, EventItem)
+    event = item.event
+    assert (event.code, event.gpu, event.device) == ("check_failed", board.uuid(5), "check:dcgm_inforom")
+    assert (event.severity.value, event.recovery.value) == ("warning", "investigate")
+    assert event.fields["check_code"] == "DCGM_FR_CORRUPT_INFOROM"
 
 
 # there is no DCGM

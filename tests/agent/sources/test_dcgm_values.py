@@ -53,7 +53,7 @@ def test_a_status_comes_before_the_value() -> None:
 
 def test_not_a_number_and_a_blob_are_none() -> None:
     assert value("d", math.nan).error == "BLANK"
-    assert value("b", 1).error == "NOT_SUPPORTED"
+    assert value("b", 1).error == "BLANK"
 
 
 def test_beyond_the_known_blanks_nothing_is_a_value() -> None:
