@@ -90,6 +90,14 @@ async def test_a_unix_socket_is_an_address_like_another(tmp_path: Path) -> None:
             await found.find(GpuSample, full)
 
 
+@pytest.mark.parametrize("socket", [False, True])
+async def test_a_release_that_only_has_the_newest_connect_is_reached_by_it(tmp_path: Path, socket: bool) -> None:
+    gone = {"CORRAL_FAKE_DCGM_GONE": "dcgmConnect_v2"}
+    with stand_in(4, tmp_path / "engine.socket" if socket else None) as place:
+        async with running(source_at(place, tmp_path, environment=gone)) as found:
+            await found.find(GpuSample, full)
+
+
 async def test_the_child_ends_with_its_source(place: Place, tmp_path: Path) -> None:
     async with running(source_at(place, tmp_path)) as found:
         await found.find(GpuSample)

@@ -74,9 +74,10 @@ class Client:
         self._diag = diag
 
     def functions(self) -> dict[str, Any]:
-        """By name; DCGM 3 has no event that names its GPU."""
+        """By name; DCGM 3 has no event that names its GPU. CORRAL_FAKE_DCGM_GONE: what a release has no more."""
         names = [name for name in dir(self) if name.startswith("dcgm")]
-        gone = {"dcgmPolicyRegister_v2"} if self._major == 3 else set()
+        gone = {"dcgmPolicyRegister_v2", "dcgmConnect_v3"} if self._major == 3 else set()
+        gone |= set(os.environ.get("CORRAL_FAKE_DCGM_GONE", "").split(","))
         return {name: getattr(self, name) for name in names if name not in gone}
 
     # the connection
@@ -91,6 +92,14 @@ class Client:
     def dcgmConnect_v2(self, address: str, parameters: Any, version: int = 0) -> Session:
         unix, timeout_s = bool(parameters.addressIsUnixSocket), parameters.timeoutMs / 1000
         session = Session(address, unix=unix, timeout_s=timeout_s)
+        session.ask("connect", self._major)
+        return session
+
+    def dcgmConnect_v3(self, address: str, parameters: Any) -> Session:
+        if parameters.version != structs.version_of(structs.ConnectParameters3, 1):
+            raise structs.DCGMError(-12)
+        scheme, _, place = address.partition("://")
+        session = Session(place, unix=scheme == "unix", timeout_s=parameters.timeoutMs / 1000)
         session.ask("connect", self._major)
         return session
 

@@ -74,6 +74,12 @@ class ConnectParameters(Structure):
     ]
 
 
+class ConnectParameters3(Structure):
+    """Of DCGM 4.5; its size in the header is not known here, so only the adapter's use of it is shown."""
+
+    _fields_ = [("version", c_uint), ("persistAfterDisconnect", c_uint), ("timeoutMs", c_uint)]
+
+
 class VersionInfo(Texts, Structure):
     _fields_ = [("version", c_uint), ("rawBuildInfoString", c_char * (2 * MAX_TEXT))]
 
