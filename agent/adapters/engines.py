@@ -1,6 +1,6 @@
 """The engines that this agent knows, and how a running one is recognised."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import PurePath
 
 from agent.adapters.adapter import Adapter
@@ -21,13 +21,9 @@ def adapter(engine: str) -> Adapter:
     return ENGINES[engine]
 
 
-def by_metrics(names: Iterable[str]) -> Adapter:
-    """The engine whose metrics these are; one that shows none that are known is a ``command``."""
-    told = tuple(names)
-    for one in _BY_MARKS:
-        if any(name.startswith(mark) for name in told for mark in one.marks):
-            return one
-    return COMMAND
+def by_metrics(text: str) -> Adapter:
+    """The engine whose /metrics this is; one that shows none that are known is a ``command``."""
+    return next((one for one in _BY_MARKS if any(f"\n{mark}" in f"\n{text}" for mark in one.marks)), COMMAND)
 
 
 def by_command(words: Sequence[str]) -> Adapter | None:

@@ -7,7 +7,7 @@ import msgspec
 
 from agent.adapters.adapter import Adapter
 from agent.adapters.engines import by_metrics
-from agent.adapters.figures import Figures, figures, names
+from agent.adapters.figures import Figures, figures
 
 CONNECT_S = 1.0  # it is on this machine
 ANSWER_S = 10.0  # a saturated engine answers late; slow is not dead
@@ -63,7 +63,7 @@ class Talk:
         if status != 200:
             return Word(health=health)
         text = body.decode(errors="replace")
-        told = by_metrics(names(text))
+        told = by_metrics(text)
         engine = told if told.meters.names else engine
         return Word(health=health, figures=figures(text, engine.meters), engine=engine)
 

@@ -68,17 +68,17 @@ def test_an_unknown_engine_is_refused_with_those_that_there_are():
 
 
 @pytest.mark.parametrize(
-    ("names", "engine"),
+    ("text", "engine"),
     [
-        (["vllm:num_requests_running"], "vllm"),
-        (["sglang:token_usage"], "sglang"),
-        (["vllm:num_requests_running", "corral_engine_steps_total"], "torch"),
-        (["http_requests_total"], "command"),
-        ([], "command"),
+        ("vllm:num_requests_running 0\n", "vllm"),
+        ("# HELP x y\nsglang:token_usage 0\n", "sglang"),
+        ("vllm:num_requests_running 0\ncorral_engine_steps_total 1\n", "torch"),
+        ("http_requests_total 3\n# vllm:x\n", "command"),
+        ("", "command"),
     ],
 )
-def test_a_running_engine_is_known_by_its_metrics(names, engine):
-    assert by_metrics(names).name == engine
+def test_a_running_engine_is_known_by_its_metrics(text, engine):
+    assert by_metrics(text).name == engine
 
 
 def test_an_engine_is_known_by_the_name_of_its_program():

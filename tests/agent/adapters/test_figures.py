@@ -1,4 +1,4 @@
-from agent.adapters.figures import Figures, figures, names
+from agent.adapters.figures import Figures, figures
 from agent.adapters.sglang import SGLANG
 from agent.adapters.vllm import VLLM
 from tests.fakes.vllm.meters import Meters
@@ -54,5 +54,5 @@ def test_no_number_is_not_a_number():
     assert figures(f"vllm:num_requests_running{LABELS} NaN\n", VLLM.meters) == Figures()
 
 
-def test_the_names_in_a_text():
-    assert names(f"# TYPE a gauge\na{LABELS} 1\nb 2\n") == {"a", "b"}
+def test_a_name_that_only_begins_so_is_another():
+    assert figures(f"vllm:num_requests_running_max{LABELS} 3\nxvllm:num_requests_running 4\n", VLLM.meters) == Figures()
