@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from agent.executor.journal import Entry, Journal, Step, numbers
 from agent.executor.reboot import reboot
 from agent.executor.recovery import BEGAN_NOT, recover
-from agent.executor.reset import reset, restore
+from agent.executor.reset import reset, restore, start_again
 from agent.executor.validation import validate
 from agent.executor.work import Halted, Outcome, Work
 from vocab.clock import Clock
@@ -57,9 +57,11 @@ class Executor:
         self._settle_s = settle_s
         self._wanted: set[tuple[str, str]] = set()
         self._taken: set[tuple[str, str]] = set()
+        self._said: set[tuple[str, str]] = set()
         self._queue: asyncio.Queue[Entry] = asyncio.Queue()
         self._validations: set[asyncio.Task[None]] = set()
         self._able: tuple[ActionKind, ...] | None = None
+        self._answered = False
 
     # -- orders -----------------------------------------------------------------------------------------
 
@@ -87,6 +89,7 @@ class Executor:
             self._queue.put_nowait(entry)
 
     def _say(self, entry: Entry) -> None:
+        self._said.add(entry.key)
         self._report(entry.order, entry.state or ActionState.FAILED, entry.why)
 
     # -- the loop ---------------------------------------------------------------------------------------
@@ -94,28 +97,33 @@ class Executor:
     async def run(self) -> None:
         """Finish what an earlier agent began, then carry out orders."""
         try:
-            for entry in self._journal.unfinished():
-                log.warning("an unfinished repair", extra={"action_id": entry.order.id, "step": entry.step.value})
-                self._say(await recover(self._work, entry))
             while True:
-                await self._learn()
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(MEND_S):
-                        entry = await self._queue.get()
-                    await self._carry_out(entry)
                 await self._mend()
+                await self._learn()
+                entry = await self._next()
+                if entry is not None:
+                    await self._mend()
+                    await self._carry_out(entry)
         finally:
             for task in self._validations:
                 task.cancel()
             await self._work.helper.close()
 
+    async def _next(self) -> Entry | None:
+        """The next repair to be begun; None if none has come for a while."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(MEND_S):
+                return await self._queue.get()
+        return None
+
     async def _learn(self) -> None:
         """What this node has the means for; asked until somebody answers."""
-        if self._able:
+        if self._answered:
             return
         try:
             able = await self._work.helper.able()
             found = tuple(VERBS[verb] for verb in able.verbs if verb in VERBS)
+            self._answered = True
         except Unreachable as error:
             log.debug("nobody can repair this node", extra={"error": str(error)})
             found = ()
@@ -124,9 +132,17 @@ class Executor:
             self._learnt(found)
 
     async def _mend(self) -> None:
+        """Finish what an earlier agent, or a disk that took no more, has left: nothing is under way now."""
         for entry in self._journal.unfinished():
-            if entry.step is Step.RESTORING:
-                await restore(self._work, entry)
+            try:
+                if entry.step is Step.RESTORING and entry.key in self._said:
+                    await restore(self._work, entry)
+                else:
+                    log.warning("an unfinished repair", extra={"action_id": entry.order.id, "step": entry.step.value})
+                    self._say(await recover(self._work, entry))
+            except OSError as error:
+                log.error("the journal of repairs cannot be written", extra={"error": str(error)})
+                await start_again(self._work, entry)  # services do not wait for the disk
 
     async def _carry_out(self, entry: Entry) -> None:
         order = entry.order
@@ -146,8 +162,10 @@ class Executor:
                 return
             entry = await self._end(entry, Outcome(ActionState.REFUSED, str(error)))
         except OSError as error:
-            self._report(order, ActionState.REFUSED, f"what it would do cannot be written down first: {error}")
-            return
+            log.error("the journal of repairs cannot be written", extra={"action_id": order.id, "error": str(error)})
+            if self._journal.find(order) is None:
+                self._report(order, ActionState.REFUSED, f"what it would do cannot be written down first: {error}")
+            return  # one that was begun is finished or undone by the next look
         told = {"action_id": order.id, "token": order.token, "gpu": order.gpu, "state": entry.state, "why": entry.why}
         log.warning("%s has ended", order.of, extra=told)
         self._say(entry)

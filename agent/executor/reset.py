@@ -91,7 +91,13 @@ async def _act(work: Work, entry: Entry) -> Outcome:
 
 
 async def restore(work: Work, entry: Entry) -> Entry:
-    """Start again what was stopped, last first; the entry ended, or with the services that did not come back."""
+    """Start again what was stopped; the entry ended, or with the services that did not come back."""
+    stopped = await start_again(work, entry)
+    return await work.step(entry, step=Step.RESTORING if stopped else Step.ENDED, stopped=stopped)
+
+
+async def start_again(work: Work, entry: Entry) -> tuple[str, ...]:
+    """Start what was stopped, last first, and our own children; what did not come back, in the order of stopping."""
     left = []
     for unit in reversed(entry.stopped):
         try:
@@ -103,5 +109,4 @@ async def restore(work: Work, entry: Entry) -> Entry:
             log.error("a service could not be started again", extra={"unit": unit, "error": why})
             left.append(unit)
     work.around.take_up()
-    stopped = tuple(reversed(left))
-    return await work.step(entry, step=Step.RESTORING if stopped else Step.ENDED, stopped=stopped)
+    return tuple(reversed(left))

@@ -9,6 +9,7 @@ from agent.roothelper.requests import AnyReply, Denied, Done, Failed, Holder
 
 SERVICE_S = 60.0  # systemd's own limit for a stop is 90 s; a service that needs longer is stuck
 RESET_S = 90.0  # one board takes seconds, eight behind their switches half a minute
+KEPT_REPORTS = 20
 REBOOT_S = 20.0  # systemctl only hands the wish over
 NOT_HERE = ("not supported", "not available", "insufficient permissions", "unable to determine")  # nvidia-smi's words
 
@@ -77,6 +78,8 @@ class RealMachine:
         if not os.access(self._programs.bug_report, os.X_OK):
             return Denied(why=f"{self._programs.bug_report} is not installed", impossible=True)
         self._evidence_dir.mkdir(parents=True, exist_ok=True)
+        for old in sorted(self._evidence_dir.iterdir(), key=lambda file: file.stat().st_mtime)[: -KEPT_REPORTS + 1]:
+            old.unlink()
         path = self._evidence_dir / f"nvidia-bug-report-{order}.log"
         ran = run(self._programs.bug_report, ("--output-file", str(path)), limit_s)
         if ran.code is None:

@@ -4,6 +4,7 @@ import pytest
 
 from agent.executor.journal import Entry, Journal, Step, numbers
 from agent.roothelper.requests import Reboot, ResetGpus
+from agent.roothelper.virtual import SERVICES
 from agent.virtual.faults import Fault, apply
 from tests.agent.executor.conftest import running, until
 from tests.agent.executor.node import Node, kinds, reboot_of, reset_of, validate_of
@@ -121,6 +122,39 @@ async def test_a_node_whose_own_level_is_lower_refuses(tmp_path, level):
     assert state is ActionState.REFUSED
     assert level in why
     node.close()
+
+
+async def test_a_disk_that_takes_no_more_on_the_way_leaves_no_service_stopped(node):
+    put, full = node.journal.put, []
+
+    def fails(entry: Entry) -> None:
+        if full:
+            raise OSError(28, "No space left on device")
+        put(entry)
+
+    node.journal.put = fails
+    node.helper.after = lambda request: full.append(request) if isinstance(request, ResetGpus) else None
+    async with running(node):
+        node.executor.take([reset_of(node)])
+        await until(lambda: full and node.services() == SERVICES)
+        assert node.journal.unfinished()
+        assert node.ended() is None
+        node.helper.after = lambda _: None
+        full.clear()
+        node.executor.take([reset_of(node), reset_of(node, 1, id="a-2", token="1.9")])
+        await until(lambda: node.ended("a-2"))
+    assert node.journal.unfinished() == ()
+    assert node.ended("a-1")[1] is ActionState.TIMED_OUT
+
+
+async def test_a_disk_that_takes_nothing_lets_nothing_begin(node):
+    def fails(_: Entry) -> None:
+        raise OSError(28, "No space left on device")
+
+    node.journal.put = fails
+    await carried_out(node, reset_of(node))
+    assert node.ended()[1] is ActionState.REFUSED
+    assert node.helper.asked == []
 
 
 async def test_what_the_node_can_do_is_learnt(node):

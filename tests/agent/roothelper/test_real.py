@@ -7,7 +7,7 @@ import pytest
 
 from agent.roothelper import devices, logind
 from agent.roothelper.programs import Programs, run
-from agent.roothelper.real import RealMachine
+from agent.roothelper.real import KEPT_REPORTS, RealMachine
 from agent.roothelper.requests import Denied, Done, Failed
 from vocab.errors import InputError
 
@@ -125,6 +125,15 @@ def test_a_bug_report_that_does_not_end_is_killed_with_all_that_it_started(host)
 def test_a_bug_report_is_named_after_its_order(host):
     host.program("nvidia-bug-report.sh", "exit 0")
     assert host.machine.collect("a-1", 5.0) == Done(path=f"{host.folder}/evidence/nvidia-bug-report-a-1.log.gz")
+
+
+def test_only_the_newest_bug_reports_are_kept(host):
+    host.program("nvidia-bug-report.sh", 'echo x > "$2.gz"')
+    for number in range(KEPT_REPORTS + 5):
+        host.machine.collect(f"a-{number}", 5.0)
+    kept = sorted(path.name for path in (host.folder / "evidence").iterdir())
+    assert len(kept) == KEPT_REPORTS
+    assert f"nvidia-bug-report-a-{KEPT_REPORTS + 4}.log.gz" in kept
 
 
 def test_a_node_without_the_tool_says_that_it_never_will(host):
