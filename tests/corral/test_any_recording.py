@@ -244,6 +244,8 @@ def remedy(at: float) -> list[Json]:
         for name in NODES:
             lines += [of("report", now, name), of("host", now, name, devices={"mlx5_0": nic})]
             lines += [of("service", now, name, unit="a.service", active=True, restarts=0)]
+            for named in ("", "GPU-unheard-of", None):
+                lines += [of("check", now, name, check=c, gpu=named, result="pass") for c in ("canary", "x")]
             for gpu in range(GPUS):
                 lines += [sample(now, gpu, name, **well, links=links, processes=[])]
                 lines += [of("check", now, name, check=c, gpu=uuid(name, gpu), result="pass") for c in ("canary", "x")]

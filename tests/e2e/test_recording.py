@@ -17,7 +17,11 @@ Json = dict[str, Any]
 
 
 def decisions(lines: Iterable[Json]) -> list[str]:
-    """Holds, incidents and actions, once each: what was decided, about whom, and where a replica was to start."""
+    """Holds, incidents and actions, once each: what was decided, about whom, and where a replica was to start.
+
+    That an order is *running* decides nothing: it is what a look happens to meet between its beginning and its end,
+    and the link to the controller and the recording look at different moments.
+    """
     said: dict[str, None] = {}
     for line in lines:
         subject = next(iter(line["subject"].values()), "fleet")
@@ -25,7 +29,7 @@ def decisions(lines: Iterable[Json]) -> list[str]:
             said[f"hold {line['op']} on {subject} by {line['owner']}"] = None
         elif line["kind"] == "incident":
             said[f"incident {line['code']} {line['state']} on {subject}"] = None
-        elif line["kind"] == "action":
+        elif line["kind"] == "action" and line["state"] != "running":
             where = " ".join((line.get("target") or {}).get("gpus", ()))
             said[f"{line['of']} {line['state']} of {subject} {where}".rstrip()] = None
     return list(said)
