@@ -21,6 +21,7 @@ COMMANDS = {
     "approve": "allow an action that waits for a person",
     "drill": "a fault on a virtual GPU, to see what happens",
     "scan": "find GPU faults in kernel logs",
+    "doctor": "what this node lacks to see its GPUs whole",
     "record": "what a node saw of late, for replay",
     "replay": "play recordings through the whole decision chain",
 }

@@ -43,6 +43,7 @@ class ServiceSource:
         node: str,
         clock: Clock,
         *,
+        units: tuple[str, ...] = UNITS,
         systemctl: str = "systemctl",
         proc: Path = Path("/proc"),
         period_s: float = PERIOD_S,
@@ -50,7 +51,7 @@ class ServiceSource:
     ) -> None:
         self._node = node
         self._clock = clock
-        self._command = (systemctl, "show", "--no-pager", f"--property={PROPERTIES}", *UNITS)
+        self._command = (systemctl, "show", "--no-pager", f"--property={PROPERTIES}", *units)
         self._proc = proc
         self._period_s = period_s
         self._timeout_s = timeout_s
@@ -94,7 +95,7 @@ class ServiceSource:
 
     def _tell(self, output: str) -> None:
         at = self._clock.now()
-        for unit in units(output):
+        for unit in installed(output):
             restarts = unit.get("NRestarts", "")
             self._emit(
                 ServiceSeen(
@@ -124,7 +125,7 @@ class ServiceSource:
             self._emit(SourceState(at=self._clock.now(), node=self._node, source=source, state=state, error=error))
 
 
-def units(output: str) -> Iterator[dict[str, str]]:
+def installed(output: str) -> Iterator[dict[str, str]]:
     """The installed units of ``systemctl show``: blocks of KEY=VALUE with an empty line between them."""
     for block in output.split("\n\n"):
         pairs = (line.partition("=") for line in block.splitlines())

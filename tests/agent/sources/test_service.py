@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.sources.service import FABRIC, ServiceSource, units
+from agent.sources.service import FABRIC, ServiceSource, installed
 from tests.agent.sources.collector import running
 from tests.programs import need
 from vocab.clock import SystemClock
@@ -91,7 +91,7 @@ async def test_a_machine_without_systemd_says_so(systemctl, script, error):
 
 def test_masked_and_unknown_units_are_left_out():
     output = f"{ACTIVE.replace('loaded', 'masked')}\n{ABSENT}\n\nnonsense\n"
-    assert list(units(output)) == []
+    assert list(installed(output)) == []
 
 
 async def test_the_real_systemctl_answers_or_says_why_not():
