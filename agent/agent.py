@@ -89,6 +89,7 @@ class Agent:
         self.hands = Hands(
             node=node, level=config.level, state_dir=config.state_dir, pause_file=config.pause_file, clock=clock,
             hardware=self.hardware, loop=self.loop, latest=self.latest, supervisor=self.supervisor, warden=self.warden,
+            export=self.export,
         )  # fmt: skip
         self.warden.hands = self.hands
         self._client = Client(config.controller, token=self._token, tls=_client_tls(config))

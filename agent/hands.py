@@ -9,6 +9,7 @@ from agent.executor.evidence import Evidence
 from agent.executor.executor import Executor
 from agent.executor.journal import Entry, Journal
 from agent.executor.work import Work
+from agent.export import Export
 from agent.hardware import Hardware
 from agent.latest import Latest
 from agent.loop import Loop
@@ -37,7 +38,9 @@ class Hands:
         latest: Latest,
         supervisor: Supervisor,
         warden: Warden,
+        export: Export,
     ) -> None:
+        self._export = export
         self._node = node
         self._clock = clock
         self._hardware = hardware
@@ -89,6 +92,8 @@ class Hands:
             gpu=order.gpu,
             error=why or None,
         )
+        if state is not ActionState.RUNNING:
+            self._export.count("corral_agent_repairs_total", of=order.of.value, state=state.value)
         self._loop.answer(item)
 
     def _learnt(self, able: tuple[ActionKind, ...]) -> None:

@@ -41,6 +41,7 @@ async def test_a_reset_comes_as_desired_state_and_its_outcome_goes_to_the_contro
         await controller.until(lambda c: c.batches[-1].generation == 2, PATIENCE_S)
         assert answers(controller) == [ActionState.RUNNING, ActionState.DONE]
         assert controller.facts.abilities == (RESET, REBOOT)
+        assert 'corral_agent_repairs_total{of="reset_gpu",state="done"} 1.0' in await node.metrics()
 
 
 async def test_a_validation_is_answered_with_what_was_checked(tmp_path):

@@ -169,6 +169,7 @@ SELF: tuple[Metric, ...] = (
         "part",
     ),
     _row("agent_fences_total", _C, "Fences by what became of them.", "op"),
+    _row("agent_repairs_total", _C, "Resets, reboots and validations by order, by what became of them.", "of", "state"),
     _row("agent_spool_items", _G, "Items that the controller has not confirmed."),
     _row("agent_spool_bytes", _G, "Bytes of the spool on disk."),
     _row("agent_spool_dropped_total", _C, "Items dropped because the spool was full, least severe first."),
