@@ -23,6 +23,7 @@ log = logging.getLogger(__name__)
 LOOK_S = 1.0  # between two looks at the call table
 GIVE_UP_S = 30.0  # a child that is stuck for so long gets a second one beside it
 RETRY_MOST_S = 60.0
+SILENT_S = 3.0  # beyond the time that a call may take: a child that reads GPUs speaks each second
 
 
 class Kept(Protocol):
@@ -97,6 +98,7 @@ class Keeper:
         self._child: ChildProcess | None = None
         self._error: str | None = None
         self._stuck_since: float | None = None
+        self._heard_at = 0.0
         self._old: tuple[ChildProcess, HangWatch] | None = None  # stuck, and left alone
         self._awake = asyncio.Event()
         self._awake.set()
@@ -145,6 +147,7 @@ class Keeper:
         self.health.starts += 1
         watch = HangWatch(self._limits.hang_after_s)
         self._child, self._error, self._stuck_since, self.live = child, None, None, False
+        self._heard_at = self._clock.monotonic()
         try:
             if await self._attend(child, watch):
                 self._old = (child, watch)
@@ -178,6 +181,7 @@ class Keeper:
 
     async def _read(self, child: ChildProcess) -> None:
         while (frame := await child.frame()) is not None:
+            self._heard_at = self._clock.monotonic()
             match frame:
                 case Failed(error=error):
                     self._error = error
@@ -193,9 +197,13 @@ class Keeper:
         under_way = child.under_way()
         self.health.call_s = max((call.overdue_s(int(now * 1e9)) for call in under_way.values()), default=0.0)
         self._report(child, watch.look(under_way, int(now * 1e9)))
-        stuck = watch.stuck(self._kept.threads() if self.live else 0)
+        stuck = watch.stuck(self._kept.threads() if self.live else 0) or self._is_silent(now)
         self._stuck_since = (self._stuck_since or now) if stuck else None
         self._kept.looked(self, watch, stuck=stuck)
+
+    def _is_silent(self, now: float) -> bool:
+        """Whether a child whose threads read GPUs says nothing at all: it is stopped, or starved by its node."""
+        return self.live and self._kept.threads() > 0 and now - self._heard_at >= SILENT_S + self._limits.hang_after_s
 
     def _report(self, child: ChildProcess, changes: Sequence[Change]) -> None:
         for change in changes:

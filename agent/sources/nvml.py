@@ -118,7 +118,7 @@ class NvmlSource:
             case Observed(observation):
                 self._stamp(observation)
             case Opened(driver=driver):
-                self._opened, self._driver, self._unsupported = frame, driver, ()
+                self._opened, self._driver = frame, driver
                 self._say_inventory()
                 self._say("up")
             case Limited(unsupported=names):
@@ -140,6 +140,8 @@ class NvmlSource:
         if suspect:
             error = f"{explain('HUNG')} ({suspect.call} of {suspect.gpu or 'the node'})"
             self._say("degraded" if keeper.live and not stuck else "down", error)
+        elif stuck:
+            self._say("down", explain("SILENT"))
         elif keeper.live:
             self._say("up")
         if keeper.live and self._clock.monotonic() - self._inventory_at >= REPEAT_S:
@@ -147,7 +149,7 @@ class NvmlSource:
 
     def ended(self, error: str) -> None:
         """NVML could not be opened, or the child was killed or broke."""
-        self._driver = None
+        self._driver, self._unsupported = None, ()  # the next child learns anew
         self._say_inventory()
         self._say("down", explain(error))
 

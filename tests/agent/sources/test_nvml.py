@@ -3,7 +3,6 @@
 import os
 import signal
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
@@ -15,62 +14,9 @@ from agent.virtual.motion import Held, advance
 from agent.virtual.physics import Load
 from agent.virtual.state import VirtualState, uuid_of
 from agent.virtual.view import identity_of, links_of, processes_of, readings_of
-from agent.whole import joined
-from tests.agent.sources.collector import Collector, running
-from vocab.clock import SystemClock
+from tests.agent.sources.collector import running
+from tests.agent.sources.rig import child_pid, exists, listening, make, picture, state_is, whole
 from vocab.observations import DriverCall, DriverEvent, GpuSample, NodeSeen, SourceState
-
-HANG_AFTER_S = 0.3
-
-
-@pytest.fixture
-def state(tmp_path: Path) -> VirtualState:
-    return VirtualState.create(tmp_path / "virtual.state", "node-a")
-
-
-@pytest.fixture
-def source(nvml_library: Path, state: VirtualState, tmp_path: Path) -> NvmlSource:
-    return make(nvml_library, state, tmp_path)
-
-
-def make(library: Path, state: VirtualState, run_dir: Path, **limits: Any) -> NvmlSource:
-    fast = {"period_s": 0.05, "hang_after_s": HANG_AFTER_S, "look_s": 0.05, "inventory_s": 0.2, "retry_s": 0.05}
-    environment = {"CORRAL_FAKE_NVML_STATE": str(state.path)}
-    return NvmlSource("node-a", library, run_dir, SystemClock(), environment=environment, **{**fast, **limits})
-
-
-def whole(sample: GpuSample) -> bool:
-    """Whether GPM, which needs two samples, has spoken."""
-    return sample.readings is not None and sample.readings.sm_active_ratio is not None
-
-
-async def picture(found: Collector, index: int, *, after: int = 0) -> GpuSample:
-    """The whole of what is known of one GPU, GPM included."""
-    seen: list[GpuSample] = []
-
-    def is_whole(sample: GpuSample) -> bool:
-        if sample.index != index or sample.readings is None:
-            return False
-        seen.append(joined(seen[-1] if seen else None, sample))
-        return whole(seen[-1]) and bool(seen[-1].links)
-
-    await found.find(GpuSample, is_whole, after=after)
-    return seen[-1]
-
-
-def state_is(word: str) -> Any:
-    return lambda one: one.state == word
-
-
-def child_pid() -> int:
-    """The pid of the one NVML child of this process."""
-    pids = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
-    (pid,) = [int(pid) for pid in pids if b"nvml_child" in Path(f"/proc/{pid}/cmdline").read_bytes()]
-    return pid
-
-
-def exists(pid: int) -> bool:
-    return Path(f"/proc/{pid}").exists()
 
 
 async def test_both_faces_of_a_virtual_node_show_the_same(source: NvmlSource, state: VirtualState) -> None:
@@ -117,8 +63,10 @@ async def test_an_xid_arrives_as_a_driver_event_and_the_lost_gpu_as_an_error(
 ) -> None:
     async with running(source) as found:
         await found.find(GpuSample, lambda one: one.index == 3 and whole(one))
+        await listening(found, state)
+        after = len(found.seen)
         apply(state, Fault(kind="xid", code=79, gpu=3))
-        event = await found.find(DriverEvent)
+        event = await found.find(DriverEvent, lambda one: one.data == 79, after=after)
         assert (event.type, event.data, event.gpu, event.node) == ("xid", 79, uuid_of("node-a", 3), "node-a")
         lost = await found.find(GpuSample, lambda one: one.error is not None)
         assert (lost.index, lost.error, lost.readings) == (3, "GPU_IS_LOST", None)
