@@ -31,7 +31,9 @@ table); below each table stands why our advice is another, and what stays behind
 _SXID_TEXT = "A line's word Fatal or Non-fatal is worth more than its row. The scope of all is the fabric."
 _NVLINK5_TEXT = """The number of the unit is in bits 9 to 5 of the first hex word before driver R575, in bits 6 to 0
 from R575 on; the sub-code in bits 25 to 20; the second hex word is the error status. *Promotable*: one more bit makes
-it a reset."""
+it a reset. An error that its line calls Nonfatal and whose row says IGNORE is information."""
+_NAMED_TEXT = """Not from the kernel's Xid lines. `aer` comes from the kernel's AER lines alone: counters of AER among
+readings have no name of ours, are kept, and are not judged."""
 
 
 def page() -> str:
@@ -43,7 +45,7 @@ def page() -> str:
         _remains(XIDS.values()),
         _section("What an Xid 154 asks for", "The driver's recovery action, by number.", _actions()),
         _section("NVLink 5: Xids 144 to 150", _NVLINK5_TEXT, _rules()),
-        _section("Named codes", "Not from the kernel's Xid lines.", _codes(NAMED.values())),
+        _section("Named codes", _NAMED_TEXT, _codes(NAMED.values())),
         _differences(NAMED.values()),
         _remains(NAMED.values()),
         _section("SXids", f"{len(SXIDS)} numbers. {_SXID_TEXT} Source: {SOURCE}.", _sxids()),
