@@ -17,6 +17,7 @@ from agent.observed.owner import owner_of
 from agent.observed.processes import Address, Process, Processes
 from vocab.observations import Owner
 
+DOORS_S = 60.0  # a server keeps its port for life
 WRAPPERS = ("python", "bash", "sh", "nice", "env", "numactl", "taskset")  # what may stand before a program's name
 
 
@@ -42,43 +43,50 @@ class Finder:
 
     def __init__(self, processes: Processes) -> None:
         self._processes = processes
+        self._engines: dict[Process, Adapter | None] = {}  # by their command lines, which stay
+        self._doors: dict[Process, tuple[float, tuple[str, ...]]] = {}  # where a server was found to listen, and when
 
-    def find(self, listed: Mapping[str, Collection[int]], ours: frozenset[int]) -> tuple[Server, ...]:
-        """The servers behind the processes that the driver lists, by GPU; what leads or is in ``ours`` is left out."""
+    def find(self, listed: Mapping[str, Collection[int]], ours: frozenset[int], now: float) -> tuple[Server, ...]:
+        """The servers behind the processes that the driver lists, by GPU; what leads or is in ``ours`` is left out.
+
+        ``now`` (monotonic) tells how old what was found before is.
+        """
         gpus_of: dict[int, set[str]] = {}
         for gpu, pids in listed.items():
             for pid in pids:
                 gpus_of.setdefault(pid, set()).add(gpu)
         heads: dict[int, tuple[Process, Adapter, list[int]]] = {}
+        known: dict[int, Process | None] = {}
         for pid in sorted(gpus_of):
-            if found := self._head(pid, ours):
+            if found := self._head(pid, ours, known):
                 below, head, engine = found
                 heads.setdefault(head.pid, (head, engine, []))[2].extend((*below, pid))
+        self._engines = {process: self._engines[process] for process in known.values() if process in self._engines}
         return tuple(
-            self._server(head, engine, pids, tuple(gpu for gpu in listed if _holds(gpu, pids, gpus_of)))
+            self._server(head, engine, pids, tuple(gpu for gpu in listed if _holds(gpu, pids, gpus_of)), now)
             for head, engine, pids in heads.values()
         )
 
-    def lives(self, process: Process) -> bool:
-        """Whether this very process is still there."""
-        now = self._processes.look(process.pid)
-        return now is not None and now.start_s == process.start_s
+    def doubt(self, process: Process) -> None:
+        """Nobody answers where it was found to listen: look anew."""
+        self._doors.pop(process, None)
 
-    def _head(self, pid: int, ours: frozenset[int]) -> tuple[list[int], Process, Adapter] | None:
+    def _head(
+        self, pid: int, ours: frozenset[int], known: dict[int, Process | None]
+    ) -> tuple[list[int], Process, Adapter] | None:
         """The server that a GPU process belongs to, and what stands between the two; None if there is none, or ours."""
-        process = self._processes.look(pid)
-        if process is None or process.session in ours:
-            return None
-        lineage = self._processes.lineage(process)
-        if any(each.pid in ours for each in lineage):
+        lineage = self._processes.lineage(pid, known)
+        if any(each.pid in ours or each.session in ours for each in lineage):
             return None
         for place, each in enumerate(lineage):
-            engine = by_command(self._words(each.pid))
+            if each not in self._engines:
+                self._engines[each] = by_command(self._words(each.pid))
+            engine = self._engines[each]
             if engine is not None:
                 return [one.pid for one in lineage[1:place]], each, engine
         return None
 
-    def _server(self, head: Process, engine: Adapter, pids: Sequence[int], gpus: tuple[str, ...]) -> Server:
+    def _server(self, head: Process, engine: Adapter, pids: Sequence[int], gpus: tuple[str, ...], now: float) -> Server:
         words, processes = self._words(head.pid), self._processes
         said = flag(words, "--port")
         port = int(said) if said and said.isdigit() else engine.default_port
@@ -89,13 +97,23 @@ class Finder:
             engine=engine,
             gpus=gpus,
             pids=tuple(dict.fromkeys((head.pid, *sorted(pids)))),
-            urls=self._urls(head, port),
+            urls=self._urls(head, port, now),
             model=flag(words, *engine.model_flags) or _positional(words),
             port=port,
         )
 
-    def _urls(self, head: Process, port: int | None) -> tuple[str, ...] | None:
-        """Where it can be asked: on the port that it was given, if it listens there, else on all of its own."""
+    def _urls(self, head: Process, port: int | None, now: float) -> tuple[str, ...] | None:
+        """Where it can be asked. Found once a minute: the kernel takes long over its table of connections."""
+        found_at, known = self._doors.get(head, (now, ()))
+        if known and now - found_at < DOORS_S:
+            return known
+        urls = self._look_for_doors(head, port)
+        self._doors = {each: door for each, door in self._doors.items() if each in self._engines}
+        self._doors[head] = (now, urls or ())
+        return urls
+
+    def _look_for_doors(self, head: Process, port: int | None) -> tuple[str, ...] | None:
+        """On the port that it was given, if it listens there, else on all of its own."""
         addresses = self._processes.listens(head.pid)
         if addresses is None:  # not ours to see; but what its command line says can be checked
             wanted: Sequence[Address] = self._processes.heard_at(head, port) if port else ()

@@ -73,16 +73,21 @@ class Processes:
         found = re.search(r"^Uid:\s+(\d+)", self._text(pid, "status"), re.MULTILINE)
         return int(found[1]) if found else None
 
-    def lineage(self, process: Process) -> list[Process]:
+    def lineage(self, pid: int, known: dict[int, Process | None]) -> list[Process]:
         """The process and its ancestors within its session, nearest first; never the machine's first process.
 
         Workers share the session of the server that started them; a shell or service manager above has its own.
+        ``known`` holds what was looked at before in the same round.
         """
-        found = [process]
-        while (parent := self.look(found[-1].parent)) is not None and parent.pid > 1:
-            if parent.session != process.session or parent in found:
+        found: list[Process] = []
+        while pid > 1:
+            if pid not in known:
+                known[pid] = self.look(pid)
+            process = known[pid]
+            if process is None or process in found or (found and process.session != found[0].session):
                 break
-            found.append(parent)
+            found.append(process)
+            pid = process.parent
         return found
 
     def cgroup(self, pid: int) -> str:
@@ -175,7 +180,7 @@ class Processes:
 
 def _sockets(table: str) -> list[Socket]:
     """The listening sockets in the text of a net/tcp or net/tcp6 file."""
-    rows = [line.split() for line in table.splitlines()[1:]]
+    rows = [line.split() for line in table.splitlines() if f" {LISTEN} " in line]  # of thousands of connections
     return [Socket(_address(row[1]), int(row[7]), row[9]) for row in rows if len(row) > 9 and row[3] == LISTEN]
 
 

@@ -88,6 +88,9 @@ class ObservedSource:
         self._say(emit, "degraded" if hidden else "up", MAY_NOT if hidden else None, tuple(hidden))
         gone = self._follow(servers)
         await asyncio.gather(*(_ask(sighting, talk) for sighting in self._sightings.values()))
+        for sighting in self._sightings.values():
+            if sighting.word.health == "refused":
+                self._finder.doubt(sighting.server.process)
         at = self._clock.now()
         for sighting in gone:
             log.info("an observed replica has ended", extra={"replica": sighting.name})
@@ -115,7 +118,7 @@ class ObservedSource:
     async def _find(self) -> tuple[Server, ...] | None:
         """The servers on the node's GPUs; None if the process table does not answer in time."""
         if self._look is None:
-            self._look = _beside(self._finder, self._candidates(), self._ours())
+            self._look = _beside(self._finder, self._candidates(), self._ours(), self._clock.monotonic())
         try:
             async with asyncio.timeout(self._hangs_s):
                 servers = await asyncio.shield(self._look)
@@ -158,14 +161,14 @@ async def _ask(sighting: Sighting, talk: Talk) -> None:
 
 
 def _beside(
-    finder: Finder, listed: Mapping[str, Collection[int]], ours: frozenset[int]
+    finder: Finder, listed: Mapping[str, Collection[int]], ours: frozenset[int], now: float
 ) -> asyncio.Future[tuple[Server, ...]]:
     """Find in a thread that nobody waits for at the end: one that is blocked must not keep the agent alive."""
     done: Future[tuple[Server, ...]] = Future()
 
     def work() -> None:
         try:
-            done.set_result(finder.find(listed, ours))
+            done.set_result(finder.find(listed, ours, now))
         except Exception as error:  # noqa: BLE001  # the edge of the thread: raised where it is awaited
             done.set_exception(error)
 

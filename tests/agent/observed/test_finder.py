@@ -30,7 +30,7 @@ def tensor_parallel(tree, **more):
 
 def test_the_workers_of_one_server_are_one_replica_over_their_gpus(tree, finder):
     tensor_parallel(tree, cgroup="0::/system.slice/vllm.service")
-    (server,) = finder.find({"A": [12], "B": [13], "C": []}, NONE)
+    (server,) = finder.find({"A": [12], "B": [13], "C": []}, NONE, 0.0)
     assert (server.process.pid, server.gpus, server.pids) == (10, ("A", "B"), (10, 11, 12, 13))
     assert (str(server.owner), server.engine.name) == ("systemd-unit vllm.service, uid 1000", "vllm")
     assert (server.model, server.port, server.urls) == ("meta/llama", 8000, ("http://127.0.0.1:8000",))
@@ -41,42 +41,42 @@ def test_two_servers_on_one_gpu_are_two_replicas(tree, finder):
     tree.listen(10, 8000)
     tree.add(20, "vllm", "serve", "x", "--port=8001")
     tree.listen(20, 8001)
-    found = finder.find({"A": [10, 20]}, NONE)
+    found = finder.find({"A": [10, 20]}, NONE, 0.0)
     assert [(server.process.pid, server.port) for server in found] == [(10, 8000), (20, 8001)]
 
 
 def test_a_port_of_a_program_that_is_no_known_server_is_never_asked(tree, finder):
     tree.add(10, "python3", "train.py", "--out", "/data/vllm")
     tree.listen(10, 29500)
-    assert finder.find({"A": [10]}, NONE) == ()
+    assert finder.find({"A": [10]}, NONE, 0.0) == ()
 
 
 def test_a_server_that_still_loads_has_no_address_yet(tree, finder):
     tree.add(10, "python3", "-m", "sglang.launch_server", "--model-path", "/m/q", "--port", "30001")
-    (server,) = finder.find({"A": [10]}, NONE)
+    (server,) = finder.find({"A": [10]}, NONE, 0.0)
     assert (server.engine.name, server.model, server.urls, server.port) == ("sglang", "/m/q", (), 30001)
 
 
 def test_a_server_that_got_its_port_elsewhere_is_asked_where_it_listens(tree, finder):
     tree.add(10, "vllm", "serve", "--config", "vllm.yaml")
     tree.listen(10, 9123)
-    (server,) = finder.find({"A": [10]}, NONE)
+    (server,) = finder.find({"A": [10]}, NONE, 0.0)
     assert (server.urls, server.model) == (("http://127.0.0.1:9123",), None)
 
 
 def test_what_corral_started_is_not_observed(tree, finder):
     tensor_parallel(tree)
-    assert finder.find({"A": [12], "B": [13]}, frozenset({10})) == ()
+    assert finder.find({"A": [12], "B": [13]}, frozenset({10}), 0.0) == ()
 
 
 def test_what_a_replica_of_ours_left_behind_is_not_observed(tree, finder):
     tensor_parallel(tree)
     tree.end(10)
-    assert finder.find({"A": [12]}, frozenset({10})) == ()
+    assert finder.find({"A": [12]}, frozenset({10}), 0.0) == ()
 
 
 def test_a_process_that_is_gone_by_now_is_nothing(tree, finder):
-    assert finder.find({"A": [4711]}, NONE) == ()
+    assert finder.find({"A": [4711]}, NONE, 0.0) == ()
 
 
 class Blind(Processes):
@@ -88,14 +88,14 @@ class Blind(Processes):
 
 def test_without_the_right_to_see_its_ports_the_one_that_its_command_line_names_is_checked(tree):
     tensor_parallel(tree)
-    (server,) = Finder(Blind(tree.root)).find({"A": [12]}, NONE)
+    (server,) = Finder(Blind(tree.root)).find({"A": [12]}, NONE, 0.0)
     assert server.urls == ("http://127.0.0.1:8000",)
 
 
 def test_without_the_right_a_port_of_another_user_is_nothing(tree):
     tree.add(10, *VLLM, uid=1000)
     tree.listen(10, 8000, uid=33)
-    (server,) = Finder(Blind(tree.root)).find({"A": [10]}, NONE)
+    (server,) = Finder(Blind(tree.root)).find({"A": [10]}, NONE, 0.0)
     assert (server.urls, server.owner.uid) == (None, 1000)
 
 
@@ -112,4 +112,35 @@ def test_without_the_right_a_port_of_another_user_is_nothing(tree):
 )
 def test_an_engine_is_known_by_its_program(tree, finder, command, engine):
     tree.add(10, *command)
-    assert [server.engine.name for server in finder.find({"A": [10]}, NONE)] == ([engine] if engine else [])
+    assert [server.engine.name for server in finder.find({"A": [10]}, NONE, 0.0)] == ([engine] if engine else [])
+
+
+class Counted(Processes):
+    """Counts how often the table of connections is read."""
+
+    reads = 0
+
+    def listens(self, pid):
+        self.reads += 1
+        return super().listens(pid)
+
+
+def test_where_a_server_listens_is_looked_for_once_a_minute_or_when_nobody_answers_there(tree):
+    tensor_parallel(tree)
+    processes = Counted(tree.root)
+    finder = Finder(processes)
+    for now in (0.0, 5.0, 10.0):
+        (server,) = finder.find({"A": [12], "B": [13]}, NONE, now)
+        assert server.urls == ("http://127.0.0.1:8000",)
+    assert processes.reads == 1
+    finder.doubt(server.process)
+    finder.find({"A": [12]}, NONE, 15.0)
+    finder.find({"A": [12]}, NONE, 80.0)
+    assert processes.reads == 3
+
+
+def test_a_server_that_loads_is_looked_at_each_time(tree, finder):
+    tree.add(10, *VLLM)
+    assert finder.find({"A": [10]}, NONE, 0.0)[0].urls == ()
+    tree.listen(10, 8000)
+    assert finder.find({"A": [10]}, NONE, 5.0)[0].urls == ("http://127.0.0.1:8000",)

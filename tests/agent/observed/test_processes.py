@@ -42,13 +42,13 @@ def test_the_lineage_ends_with_the_session(tree, processes):
     tree.add(10, "vllm", parent=5)
     tree.add(11, "core", parent=10, session=10)
     tree.add(12, "worker", parent=11, session=10)
-    assert [each.pid for each in processes.lineage(processes.look(12))] == [12, 11, 10]
+    assert [each.pid for each in processes.lineage(12, {})] == [12, 11, 10]
 
 
 def test_the_first_process_of_the_machine_is_never_in_a_lineage(tree, processes):
     tree.add(1, "init", parent=0, session=1)
     tree.add(10, "worker", parent=1, session=1)
-    assert [each.pid for each in processes.lineage(processes.look(10))] == [10]
+    assert [each.pid for each in processes.lineage(10, {})] == [10]
 
 
 def test_only_its_own_listening_sockets_count(tree, processes):

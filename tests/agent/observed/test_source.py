@@ -145,6 +145,8 @@ async def test_one_that_closes_its_port_and_lives_on_is_draining(bench):
     for link in (bench.tree.root / "10" / "fd").iterdir():
         link.unlink()
     (seen,) = await bench.look()
+    assert (seen.phase, seen.ready, seen.health) == ("ready", False, "refused")
+    (seen,) = await bench.look()
     assert (seen.phase, seen.ready, seen.health) == ("draining", False, None)
 
 
