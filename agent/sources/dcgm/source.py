@@ -14,23 +14,21 @@ from pathlib import Path
 
 import msgspec
 
+from agent.sources.dcgm.beside import Beside
 from agent.sources.dcgm.engine import EMBEDDED, is_local
 from agent.sources.dcgm.names import explain
 from agent.sources.dcgm.sight import AUTO, DcgmSettings, look
-from agent.sources.dcgm_fields import NAMES
-from agent.sources.frames import Failed, Frame, Limited, Observed, Opened
+from agent.sources.frames import Frame, Limited, Observed, Opened
 from agent.sources.hang_watch import Change, HangWatch
 from agent.sources.keeper import GIVE_UP_S, LOOK_S, Keeper, Limits
 from agent.sources.source import Emit
 from vocab.clock import Clock
 from vocab.observations import AnyObservation, DriverCall, GpuSample, NodeSeen, SourceState
-from vocab.readings import Readings
 
 CHILD = "agent.sources.dcgm.child"
 HANG_AFTER_S = 10.0  # a bulk read takes milliseconds; the engine waits for the driver as we would
 NEED_AFTER_S = 30.0  # NVML reads every reading that it has within 10 s
 ALONE_AFTER_S = 15.0  # without any sample of NVML's
-FRESH_S = 5.0  # how old DCGM's part of a sample may be
 
 
 class DcgmSource:
@@ -63,7 +61,6 @@ class DcgmSource:
         self._health_s = health_s
         self._inventory_s = inventory_s
         self._need_after_s = need_after_s
-        self._alone_after_s = alone_after_s
         limits = Limits(hang_after_s=hang_after_s, give_up_s=give_up_s, look_s=look_s, retry_s=retry_s)
         self.keeper = Keeper(self, self.name, CHILD, run_dir, clock, limits, environment)
         self._emit: Emit = lambda _: None
@@ -73,10 +70,7 @@ class DcgmSource:
         self._said: SourceState | None = None
         self._told: frozenset[str] | None = None  # the needs that the child at hand was told
         self._told_at = 0.0
-        self._last: dict[str, tuple[GpuSample, float]] = {}  # DCGM's sample of each GPU, and when it came
-        start = clock.monotonic()
-        self._given_at: dict[str, float] = dict.fromkeys(NAMES, start)  # when NVML last gave each reading
-        self._nvml_at = start  # when NVML last said anything of any GPU
+        self._beside = Beside(need_after_s, alone_after_s, clock.monotonic())
 
     async def run(self, emit: Emit) -> None:
         """Observe until cancelled."""
@@ -93,11 +87,8 @@ class DcgmSource:
     def complete(self, observation: AnyObservation) -> AnyObservation:
         """An observation of NVML's with what it lacks and DCGM has."""
         match observation:
-            case GpuSample(gpu=str(gpu), readings=Readings() as readings):
-                self._note(readings)
-                return self._completed(observation, gpu, readings)
             case GpuSample():
-                self._nvml_at = self._clock.monotonic()
+                return self._beside.complete(observation, self._clock.monotonic())
             case NodeSeen(gpus=()) if self._opened is not None and self.keeper.live:
                 opened = self._opened
                 return msgspec.structs.replace(
@@ -105,28 +96,9 @@ class DcgmSource:
                 )
         return observation
 
-    def _note(self, readings: Readings) -> None:
-        now = self._nvml_at = self._clock.monotonic()
-        for name in NAMES:
-            if getattr(readings, name) is not None:
-                self._given_at[name] = now
-
-    def _completed(self, sample: GpuSample, gpu: str, readings: Readings) -> GpuSample:
-        ours, at = self._last.get(gpu, (None, 0.0))
-        if ours is None or ours.readings is None or self._clock.monotonic() - at > FRESH_S:
-            return sample
-        lacking = [name for name in self.needs() if getattr(readings, name) is None]
-        added = {name: value for name in lacking if (value := getattr(ours.readings, name)) is not None}
-        errors = {name: why for name, why in sample.errors.items() if name not in added}
-        errors |= {name: ours.errors[name] for name in lacking if name in ours.errors and name not in sample.errors}
-        if not added and errors == sample.errors:
-            return sample
-        return msgspec.structs.replace(sample, readings=msgspec.structs.replace(readings, **added), errors=errors)
-
     def needs(self) -> frozenset[str]:
         """The readings that NVML does not give."""
-        now = self._clock.monotonic()
-        return frozenset(name for name, at in self._given_at.items() if now - at > self._need_after_s)
+        return self._beside.needs(self._clock.monotonic())
 
     # what the keeper asks and tells
 
@@ -156,7 +128,7 @@ class DcgmSource:
         match frame:
             case Observed(observation):
                 stamped = msgspec.structs.replace(observation, at=self._clock.now(), node=self._node)
-                if not isinstance(stamped, GpuSample) or self._is_alone(stamped):
+                if not isinstance(stamped, GpuSample) or self._beside.keep(stamped, self._clock.monotonic()):
                     self._emit(stamped)
             case Opened():
                 self._opened, self._limited, self._told = frame, Limited(()), None
@@ -164,14 +136,6 @@ class DcgmSource:
             case Limited():
                 self._limited = frame
                 self._say_working()
-            case Failed():
-                self._last = {}
-
-    def _is_alone(self, sample: GpuSample) -> bool:
-        """Keep the sample; whether it stands for itself."""
-        now = self._clock.monotonic()
-        self._last[sample.gpu or ""] = (sample, now)
-        return now - self._nvml_at > self._alone_after_s and (sample.error is not None or _has_readings(sample))
 
     def hung(self, pid: int, changes: Sequence[Change]) -> None:
         """Calls that hang. Embedded they are calls into the driver; else it is the engine that does not answer."""
@@ -200,7 +164,7 @@ class DcgmSource:
 
     def ended(self, error: str) -> None:
         """There is no DCGM, or no longer. Where nobody asked for it and it never was there, that is nothing to say."""
-        self._last = {}
+        self._beside.forget()
         if self._settings.engine != AUTO or self._said is not None:
             self._say("down", explain(error))
 
@@ -228,7 +192,3 @@ class DcgmSource:
         if said != self._said:
             self._said = said
             self._emit(msgspec.structs.replace(said, at=self._clock.now()))
-
-
-def _has_readings(sample: GpuSample) -> bool:
-    return sample.readings is not None and sample.readings != Readings()
