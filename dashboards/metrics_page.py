@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable
 
-from vocab.metrics import AGENT, CONTROLLER, ENGINE, GATEWAY, Metric
+from vocab.metrics import CONTROLLER, ENGINE, GATEWAY, Metric
+from vocab.metrics.agent import DEMANDED, GPU, SELF
+from vocab.metrics.dcgm import DCGM, LABELS, XID
 
 HEAD = """# Metrics
 
@@ -15,16 +17,37 @@ The engine's `vllm:` names mean what they mean in vLLM, so boards made for one s
 """
 
 PROCESSES: tuple[tuple[str, str, tuple[Metric, ...]], ...] = (
-    ("Agent", "One on each GPU node, port 7410.", AGENT),
+    (
+        "Agent",
+        "One on each GPU node, port 7410: at most 75 series a GPU, 600 a node of eight. A scrape waits for no driver.",
+        (*SELF, *GPU),
+    ),
+    (
+        "Agent, on demand",
+        'By `/metrics?full=1` (in Prometheus: `params: {full: ["1"]}`), beside all of the above.',
+        DEMANDED,
+    ),
     ("Controller", "Port 7400.", CONTROLLER),
     ("Engine", "One for each replica, port 7430 and up.", ENGINE),
     ("Gateway", "Port 7420.", GATEWAY),
 )
 
 
+DCGM_HEAD = f"""
+## Agent, under dcgm-exporter's names
+
+With `dcgm_names = true` in the agent's configuration, or `--dcgm-names`: the same figures under the names, units and
+labels of NVIDIA's dcgm-exporter, so that boards made for it go on working. Labels:
+{", ".join(f"`{label}`" for label in LABELS)}.
+"""
+
+
 def page() -> str:
     """The whole page."""
-    return HEAD + "".join(f"\n## {title}\n\n{where}\n\n{_table(rows)}" for title, where, rows in PROCESSES)
+    parts = [f"\n## {title}\n\n{where}\n\n{_table(rows)}" for title, where, rows in PROCESSES]
+    names = [f"| `{row.name}` | {row.kind.value} | {_cell(row.help)} |" for row in (*(row for row, _ in DCGM), XID)]
+    table = "\n".join(["| name | kind | what it says |", "|---|---|---|", *sorted(names)])
+    return HEAD + "".join(parts) + DCGM_HEAD + "\n" + table + "\n"
 
 
 def _table(rows: Iterable[Metric]) -> str:

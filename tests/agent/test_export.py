@@ -3,8 +3,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from agent.export import CRITICAL_XIDS, Export
 from agent.judge import Judge
 from agent.latest import STALE_S, Latest
+from agent.sources.health import Health
 from tests.agent.made import NODE, events, fallen, inventory, sample, uuid, xid
-from vocab.metrics.agent import GPU, READINGS, SELF
+from vocab.metrics.agent import DEMANDED, GPU, READINGS, SELF
+from vocab.metrics.dcgm import DCGM, XID
 from vocab.observations import GpuProcess
 from vocab.readings import LinkReadings, Readings
 from vocab.states import Level
@@ -13,14 +15,16 @@ FULL = Readings(**dict.fromkeys(Readings.__struct_fields__, 1))
 
 
 class Scrape:
-    def __init__(self):
-        self.judge, self.now = Judge(NODE), 10.0
+    def __init__(self, **options):
+        self.judge, self.now, self.wide = Judge(NODE), 10.0, False
         self.latest = Latest(Level.OBSERVE, "1", "http://here")
-        self.export = Export(self.latest, lambda: self.now)
+        self.export = Export(self.latest, lambda: self.now, **options)
         self.take(inventory(0.0))
 
     def take(self, *observations):
         for observation in observations:
+            with self.export.taking(observation):
+                pass
             items = self.judge.observe(observation, observation.at)
             self.latest.take(observation, self.judge.scene, observation.at)
             for event in events(items):
@@ -31,7 +35,7 @@ class Scrape:
             self.export.judged(event)
 
     def series(self):
-        body, _ = self.export.exposition.render("text/plain")
+        body, _ = self.export.exposition.render("text/plain", wide=self.wide)
         families = text_string_to_metric_families(body.decode())
         return {(s.name, *sorted(s.labels.items())): s.value for family in families for s in family.samples}
 
@@ -40,10 +44,17 @@ class Scrape:
 
 
 def full(at, index):
-    links = {str(n): LinkReadings(state=1) for n in range(18)}
+    links = {str(n): LinkReadings(**dict.fromkeys(LinkReadings.__struct_fields__, 1)) for n in range(18)}
     read = sample(at, index)
     return type(read)(
-        at=at, node=NODE, gpu=uuid(index), readings=FULL, links=links, processes=(GpuProcess(pid=1),), source="nvml"
+        at=at,
+        node=NODE,
+        gpu=uuid(index),
+        readings=FULL,
+        links=links,
+        processes=(GpuProcess(pid=1),),
+        source="nvml",
+        instances={"1/0": FULL},
     )
 
 
@@ -142,3 +153,92 @@ def test_nothing_is_exported_that_is_not_in_the_catalogue():
     bare = {name.removesuffix("_bucket").removesuffix("_sum").removesuffix("_count") for name, *_ in scrape.series()}
     assert bare <= rows
     assert {row.name for row in GPU} <= {name for name, *_ in scrape.series()}
+
+
+def test_a_node_of_eight_has_at_most_600_series():
+    scrape = Scrape()
+    scrape.take(*(full(9.0, index) for index in range(8)))
+    assert len(scrape.series()) <= 600
+
+
+def test_links_are_shown_as_sum_and_worst_and_one_by_one_on_demand():
+    scrape = Scrape()
+    scrape.take(full(9.0, 0))
+    assert scrape.value("corral_gpu_nvlink_errors_total", gpu=uuid(0)) == 18 * 3
+    assert scrape.value("corral_gpu_nvlink_errors_worst", gpu=uuid(0)) == 3
+    assert scrape.value("corral_gpu_nvlink_up", gpu=uuid(0), link="17") is None
+    scrape.wide = True
+    assert scrape.value("corral_gpu_nvlink_up", gpu=uuid(0), link="17") == 1
+
+
+def test_everything_is_there_on_demand():
+    scrape = Scrape()
+    scrape.wide = True
+    scrape.take(full(9.0, 0))
+    assert {row.name for row in DEMANDED} <= {name for name, *_ in scrape.series()}
+    assert scrape.value("corral_gpu_instance_memory_used_bytes", gpu=uuid(0), gi="1", ci="0") == 1
+
+
+def test_openmetrics_ends_once_and_names_counters_without_their_suffix():
+    scrape = Scrape()
+    scrape.take(full(9.0, 0))
+    body, content_type = scrape.export.exposition.render("application/openmetrics-text; version=1.0.0")
+    assert "openmetrics" in content_type
+    assert body.count(b"# EOF") == 1
+    assert body.endswith(b"# EOF\n")
+    assert b"# TYPE corral_gpu_pcie_replays counter\n" in body
+
+
+def test_the_names_of_dcgm_exporter_come_with_its_labels_and_units():
+    scrape = Scrape(dcgm_names=True)
+    scrape.take(sample(9.0, 3, temperature_c=41.0, power_w=350.5, sm_clock_hz=1.98e9, memory_used_bytes=3 * 2**20))
+    found = {name: (dict(labels), value) for (name, *labels), value in scrape.series().items() if "DCGM" in name}
+    labels, value = found["DCGM_FI_DEV_GPU_TEMP"]
+    assert value == 41
+    assert (labels["gpu"], labels["UUID"], labels["device"]) == ("3", uuid(3), "nvidia3")
+    assert {"modelName", "Hostname", "pci_bus_id", "DCGM_FI_DRIVER_VERSION"} <= set(labels)
+    assert found["DCGM_FI_DEV_SM_CLOCK"][1] == 1980
+    assert found["DCGM_FI_DEV_FB_USED"][1] == 3
+    assert "DCGM_FI_DEV_GPU_UTIL" not in found
+
+
+def test_the_last_xid_is_under_dcgm_exporters_name_too():
+    scrape = Scrape(dcgm_names=True)
+    scrape.take(fallen(1.0))
+    values = {dict(labels)["UUID"]: value for (name, *labels), value in scrape.series().items() if name == XID.name}
+    assert values[uuid(0)] == 79
+    assert values[uuid(1)] == 0
+
+
+def test_without_being_asked_there_is_no_foreign_name():
+    scrape = Scrape()
+    scrape.take(full(9.0, 0))
+    assert not any(name.startswith("DCGM") for name, *_ in scrape.series())
+    assert len(DCGM) > 25
+
+
+def test_reads_are_counted_as_whole_partial_or_failed():
+    scrape = Scrape()
+    scrape.take(sample(9.0, 0, power_w=1.0), sample(9.5, 1, error="GPU_IS_LOST"))
+    assert scrape.value("corral_agent_reads_total", source="nvml", result="whole") == 1
+    assert scrape.value("corral_agent_reads_total", source="nvml", result="failed") == 1
+    assert scrape.value("corral_agent_source_last_success_timestamp_seconds", source="nvml") == scrape.now
+
+
+class Reading:
+    name = "nvml"
+
+    def __init__(self):
+        self.health = Health(starts=1, read_s=0.02, call_s=0.0)
+
+
+def test_the_health_of_a_child_is_shown():
+    scrape, source = Scrape(), Reading()
+    scrape.export.watch([source, object()])
+    scrape.export.refresh()
+    assert scrape.value("corral_agent_child_restarts_total", source="nvml") == 0
+    assert scrape.value("corral_agent_read_seconds", source="nvml") == 0.02
+    source.health.starts, source.health.call_s = 3, 7.5
+    scrape.export.refresh()
+    assert scrape.value("corral_agent_child_restarts_total", source="nvml") == 2
+    assert scrape.value("corral_agent_call_seconds", source="nvml") == 7.5
