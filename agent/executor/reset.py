@@ -15,6 +15,7 @@ import logging
 
 from agent.executor.journal import Entry, Step
 from agent.executor.work import Halted, Outcome, Work, told
+from agent.roothelper.duty import in_the_way
 from agent.roothelper.requests import FABRIC_MANAGER, Done, Failed, Holder, ResetGpus, StartService, StopService
 from vocab.errors import Refused, Unreachable
 from vocab.states import ActionState
@@ -76,9 +77,9 @@ async def _empty(work: Work, entry: Entry) -> None:
         reply = await work.ask(StopService(unit=unit))
         if isinstance(reply, Failed):
             raise Refused(f"{unit} could not be stopped: {reply.why}")
-    survey = await work.survey(entry.gpus)
-    if survey.holders:
-        raise Refused(f"it is still in use: {told(survey.holders)}")
+    holders = in_the_way((await work.survey(entry.gpus)).holders)
+    if holders:
+        raise Refused(f"it is still in use: {told(holders)}")
 
 
 async def _act(work: Work, entry: Entry) -> Outcome:

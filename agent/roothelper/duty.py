@@ -101,7 +101,7 @@ class Duty:
 
     def _reset(self, gpus: tuple[str, ...]) -> AnyReply:
         gpus = tuple(dict.fromkeys(gpus))
-        holders = self._machine.holders(gpus)
+        holders = in_the_way(self._machine.holders(gpus))
         if holders:
             return Denied(why=f"in use by {named(holders)}")
         return self._counted("reset", gpus, lambda: self._machine.reset(gpus))
@@ -125,6 +125,11 @@ class Duty:
         self._ledger.count(verb, subjects, now)
         log.warning("%s", verb, extra={"subjects": " ".join(subjects)})
         return act()
+
+
+def in_the_way(holders: tuple[Holder, ...]) -> tuple[Holder, ...]:
+    """Who must be gone for a reset. Fabric manager stays for the other GPUs: the driver says if it cannot."""
+    return tuple(each for each in holders if each.unit != FABRIC_MANAGER)
 
 
 def strangers(holders: tuple[Holder, ...], services: tuple[str, ...]) -> tuple[Holder, ...]:

@@ -21,8 +21,8 @@ class Limit(msgspec.Struct, frozen=True):
 
 
 LIMITS: dict[str, Limit] = {
-    "reset": Limit(4, HOUR_S),  # of one GPU: two attempts of two faults; one that needs more is broken
-    "reboot": Limit(4, DAY_S),  # a node that needs more is for a person
+    "reset": Limit(8, HOUR_S),  # of one GPU: two attempts of four faults; one that needs more is broken
+    "reboot": Limit(8, DAY_S),  # a node that needs more is for a person
     "stop_service": Limit(40, HOUR_S),  # ten resets with four services each
     "start_service": Limit(80, HOUR_S),  # bringing back is tried more often
     "collect": Limit(20, HOUR_S),

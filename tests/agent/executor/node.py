@@ -48,7 +48,7 @@ class InProcess:
     async def able(self) -> Able:
         if self.gone:
             raise Unreachable("nobody listens")
-        return Able(verbs=self.duty._machine.verbs, services=SERVICES)
+        return Able(verbs=self.duty._machine.verbs, services=self.duty._services)
 
     async def close(self) -> None:
         pass
@@ -108,14 +108,14 @@ class Around:
 class Node:
     """A virtual node in ``folder``. A second one on the same folder is the agent started again."""
 
-    def __init__(self, folder: Path, *, level: Level = Level.REPAIR) -> None:
+    def __init__(self, folder: Path, *, level: Level = Level.REPAIR, services: tuple[str, ...] = SERVICES) -> None:
         self.folder = folder
         path = folder / "virtual.state"
         self.state = VirtualState.open(path) if path.exists() else VirtualState.create(path, "n1")
         self.machine = VirtualMachine(path)
         self.pause = folder / "PAUSE"
         self.clock = SystemClock()
-        self.helper = InProcess(Duty(self.machine, SERVICES, self.pause, Ledger(folder / "limits.json"), SystemClock()))
+        self.helper = InProcess(Duty(self.machine, services, self.pause, Ledger(folder / "limits.json"), SystemClock()))
         self.around = Around(self.state)
         self.journal = Journal(folder / "repairs.json")
         self.told: list[Told] = []

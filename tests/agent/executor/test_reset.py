@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from agent.executor.journal import Step
-from agent.roothelper.requests import Failed, ResetGpus, StartService, StopService, Survey
+from agent.roothelper.requests import FABRIC_MANAGER, Failed, ResetGpus, StartService, StopService, Survey
 from agent.roothelper.virtual import SERVICES
 from agent.virtual.faults import Fault, apply
 from agent.virtual.state import VirtualState
@@ -134,6 +134,29 @@ async def test_a_service_that_does_not_start_again_is_on_disk_until_it_does(node
         await until(lambda: not again.journal.unfinished())
     assert again.services() == SERVICES
     again.close()
+
+
+@pytest.fixture
+def fabric(tmp_path):
+    """A node whose fabric manager runs and has every GPU open."""
+    made = Node(tmp_path, services=(*SERVICES, FABRIC_MANAGER))
+    made.machine.start(FABRIC_MANAGER)
+    yield made
+    made.close()
+
+
+async def test_fabric_manager_is_stopped_where_the_reset_takes_every_gpu(fabric):
+    others = tuple(fabric.uuid(slot) for slot in range(1, 8))
+    assert (await carried_out(fabric, gpus=others))[1] is ActionState.DONE
+    stops = [request.unit for request in fabric.helper.asked if isinstance(request, StopService)]
+    assert stops == [*SERVICES, FABRIC_MANAGER]
+    assert fabric.machine.is_active(FABRIC_MANAGER)
+
+
+async def test_fabric_manager_stays_up_where_another_gpu_would_lose_its_fabric(fabric):
+    assert (await carried_out(fabric))[1] is ActionState.DONE
+    assert StopService(unit=FABRIC_MANAGER) not in fabric.helper.asked
+    assert fabric.services() == SERVICES
 
 
 async def test_evidence_is_on_disk_before_the_reset(node):
