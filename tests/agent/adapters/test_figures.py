@@ -1,3 +1,6 @@
+from hypothesis import given, settings
+from hypothesis.strategies import text
+
 from agent.adapters.figures import Figures, figures
 from agent.adapters.sglang import SGLANG
 from agent.adapters.vllm import VLLM
@@ -56,3 +59,10 @@ def test_no_number_is_not_a_number():
 
 def test_a_name_that_only_begins_so_is_another():
     assert figures(f"vllm:num_requests_running_max{LABELS} 3\nxvllm:num_requests_running 4\n", VLLM.meters) == Figures()
+
+
+@given(text(alphabet='{}=",\\ 0123456789.eNa+-_#\n\tä', max_size=60))
+@settings(max_examples=300, deadline=None)
+def test_no_text_breaks_the_reading(rest):
+    figures(f"vllm:num_requests_running{rest}\nvllm:num_requests_running{{{rest}", VLLM.meters)
+    figures(f'vllm:num_requests_running{{a="{rest} 1\n', VLLM.meters)
