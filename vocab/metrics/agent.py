@@ -40,7 +40,6 @@ READINGS: dict[str, Metric] = dict(
         _reading("sm_occupancy_ratio", "sm_occupancy_ratio", "Resident warps against the most that fit."),
         _reading("tensor_active_ratio", "tensor_active_ratio", "Share of cycles with the tensor pipe active."),
         _reading("dram_active_ratio", "dram_active_ratio", "Share of cycles with the memory moving data."),
-        _reading("graphics_active_ratio", "graphics_active_ratio", "Share of time with the compute engine active."),
         _reading("memory_used_bytes", "memory_used_bytes", "Memory in use."),
         _reading("memory_total_bytes", "memory_total_bytes", "Memory of the GPU."),
         _reading("clock_reasons", "clock_reasons_mask", "Bit mask of why clocks are not higher, as NVML gives it."),
@@ -62,7 +61,6 @@ READINGS: dict[str, Metric] = dict(
         _reading("nvlink_tx_bytes", "nvlink_transmit_bytes_total", "NVLink traffic from the GPU, all links.", _C),
         _reading("fabric_state", "fabric_state", "NVLink fabric registration: 3 is completed."),
         _reading("recovery_action", "recovery_action", "What the driver asks for: 0 is nothing."),
-        _reading("performance_state", "performance_state", "P-state, 0 is the fastest."),
         _reading("fan_ratio", "fan_ratio", "Fan speed against its most."),
     )
 )
@@ -83,6 +81,8 @@ GPU: tuple[Metric, ...] = (
 
 FULL: dict[str, Metric] = dict(
     (
+        _reading("graphics_active_ratio", "graphics_active_ratio", "Share of time with the compute engine active."),
+        _reading("performance_state", "performance_state", "P-state, 0 is the fastest."),
         _reading("shutdown_c", "shutdown_celsius", "Temperature at which the GPU switches off."),
         _reading("sm_clock_max_hz", "sm_clock_max_hertz", "Highest clock of the SMs."),
         _reading("power_limit_min_w", "power_limit_min_watts", "Lowest power limit that can be set."),
