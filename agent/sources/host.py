@@ -67,14 +67,16 @@ class HostSource:
         self._emit = emit
         attempt = 0
         while True:
-            child = await self._start()
-            self._heard = dict.fromkeys(GROUPS, self._clock.monotonic())
             try:
+                child = await self._start()
+            except OSError as error:
+                attempt += 1
+                self._say("down", f"NOT_STARTED: {sys.executable} cannot be run: {error.strerror}")
+            else:
                 spoke = await self._attend(child)
-            finally:
-                await _end(child)
-            attempt = 1 if spoke else attempt + 1
-            self._say("down", f"CHILD_DIED: the process that reads the host has ended (exit code {child.returncode})")
+                attempt = 1 if spoke else attempt + 1
+                died = f"the process that reads the host has ended (exit code {child.returncode})"
+                self._say("down", f"CHILD_DIED: {died}")
             await asyncio.sleep(delay_s(attempt, self._node, first_s=self._retry_s, most_s=RETRY_MOST_S))
 
     async def _start(self) -> asyncio.subprocess.Process:
@@ -92,6 +94,13 @@ class HostSource:
 
     async def _attend(self, child: asyncio.subprocess.Process) -> bool:
         """Hear a child until it ends; whether it said anything."""
+        self._heard = dict.fromkeys(GROUPS, self._clock.monotonic())
+        try:
+            return await self._hear(child)
+        finally:
+            await _end(child)
+
+    async def _hear(self, child: asyncio.subprocess.Process) -> bool:
         assert child.stdout is not None
         spoke = False
         while True:
