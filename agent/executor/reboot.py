@@ -25,9 +25,8 @@ async def reboot(work: Work, entry: Entry) -> Entry:
     await work.gather(entry)
     work.insist(entry)
     work.around.go_down()
-    await _emptied(work)
     try:
-        work.insist(entry)
+        await _emptied(work, entry)
         entry = await work.step(entry, step=Step.REPAIRING)
         reply = await work.ask(Reboot())
         if isinstance(reply, Failed) and not reply.unseen:
@@ -54,11 +53,13 @@ async def _look(work: Work) -> None:
         raise Refused(f"in the way: {'; '.join((*survey.users, *survey.inhibitors))}")
 
 
-async def _emptied(work: Work) -> None:
-    """Give replicas the time to end their requests; what does not is ended by the shutdown."""
+async def _emptied(work: Work, entry: Entry) -> None:
+    """Give replicas the time to end their requests; what does not is ended by the shutdown. Raises Halted."""
+    work.insist(entry)
     until = work.clock.monotonic() + LEAVES_WITHIN_S
-    while work.around.replica_pids() and work.clock.monotonic() < until:  # noqa: ASYNC110 - processes tell nobody
+    while work.around.replica_pids() and work.clock.monotonic() < until:
         await asyncio.sleep(DRAIN_LOOK_S)
+        work.insist(entry)
 
 
 async def await_boot(work: Work, entry: Entry) -> Entry:

@@ -230,6 +230,18 @@ async def test_people_and_inhibitors_keep_a_node_up(node, file, words):
     assert node.around.events == []
 
 
+async def test_the_pause_file_while_replicas_leave_keeps_the_node_up_and_they_come_back(node):
+    node.around.replicas = frozenset({2**22 + 1})
+    async with running(node):
+        node.executor.take([reboot_of()])
+        await until(lambda: node.around.events == ["go down"])
+        node.pause.touch()
+        await until(node.ended)
+    assert node.ended()[1] is ActionState.FAILED
+    assert node.around.events == ["go down", "stay up"]
+    assert Reboot.__name__ not in kinds(node.helper.asked)
+
+
 # -- the journal ----------------------------------------------------------------------------------------
 
 
