@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from agent.config import AgentConfig
-from agent.driver import dcgm_source, nvml_source
+from agent.driver import dcgm_source, exporter_source, nvml_source
 from agent.replicas.identity import boot_id as machine_boot_id
 from agent.replicas.record import ReplicaRecord
 from agent.roothelper.client import ChildHelper, Helper, SocketHelper
@@ -98,11 +98,12 @@ class RealNode:
         """The driver, in a process of its own, the kernel log, and the host."""
         config = self._config
         dcgm = dcgm_source(config, self._clock)
-        nvml = nvml_source(config, self._clock, dcgm)
+        exporter = exporter_source(config, self._clock)
+        nvml = nvml_source(config, self._clock, dcgm, exporter)
         self._keepers = (nvml.keeper, dcgm.keeper) if dcgm is not None and dcgm.embedded else (nvml.keeper,)
         kernel = kernel_log(config, self._clock, self.boot_id, after_seq)
-        driver = (*with_what_nvml_lacks(nvml, config, self._clock), *((dcgm,) if dcgm else ()))
-        return *driver, kernel, *around_gpus(config, self._clock)
+        beside: tuple[Source, ...] = tuple(source for source in (dcgm, exporter) if source is not None)
+        return nvml, *beside, kernel, *around_gpus(config, self._clock)
 
     slow_s = SLOW_S
 

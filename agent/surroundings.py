@@ -1,10 +1,7 @@
-"""What is watched around the GPUs: a dcgm-exporter, the host, its services, and the checks of the node's owner."""
+"""What is watched around the GPUs: the host, its services, and the checks of the node's owner."""
 
 from agent.config import AgentConfig
-from agent.sources.completed import Completed
-from agent.sources.exporter import ExporterSource
 from agent.sources.host import HostSource
-from agent.sources.pci import on_bus
 from agent.sources.plugin import PluginSource
 from agent.sources.service import ServiceSource
 from agent.sources.source import Source
@@ -15,14 +12,6 @@ def around_gpus(config: AgentConfig, clock: Clock) -> tuple[Source, ...]:
     """The sources of a real node beside its driver and its kernel log."""
     host = HostSource(config.node, config.state_dir, clock, ports=config.network_ports)
     return host, ServiceSource(config.node, clock), *owners_checks(config, clock)
-
-
-def with_what_nvml_lacks(nvml: Source, config: AgentConfig, clock: Clock) -> tuple[Source, ...]:
-    """NVML, with the PCI bus beside its inventory, and the exporter that completes its samples where one is named."""
-    if config.dcgm_exporter is None:
-        return (Completed(nvml, (on_bus(),)),)
-    exporter = ExporterSource(config.node, config.dcgm_exporter, clock)
-    return Completed(nvml, (on_bus(), exporter.complete)), exporter
 
 
 def owners_checks(config: AgentConfig, clock: Clock) -> tuple[Source, ...]:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from agent.config import AgentConfig, read
-from agent.driver import dcgm_source, nvml_source
+from agent.driver import dcgm_source, exporter_source, nvml_source
 from vocab.clock import VirtualClock
 from vocab.errors import ConfigError
 
@@ -37,6 +37,14 @@ def test_dcgm_can_be_switched_off(tmp_path: Path) -> None:
     config = config_with(tmp_path, 'dcgm = "off"')
     assert dcgm_source(config, VirtualClock()) is None
     assert nvml_source(config, VirtualClock(), None).name == "nvml"
+
+
+def test_an_exporter_is_read_where_one_is_named(tmp_path: Path) -> None:
+    assert exporter_source(config_with(tmp_path, ""), VirtualClock()) is None
+    config = config_with(tmp_path, 'dcgm_exporter = "http://127.0.0.1:9400/metrics"')
+    source = exporter_source(config, VirtualClock())
+    assert source is not None
+    assert nvml_source(config, VirtualClock(), None, source).name == "nvml"
 
 
 @pytest.mark.parametrize(
