@@ -85,6 +85,7 @@ class Agent:
             node=node, boot_id=boot_id, clock=clock, steady=steady, judge=judge, warden=self.warden,
             scribe=self.scribe, replicas=self.supervisor, latest=self.latest, page=page, export=self.export,
             ring=self.ring, observed=self.observed.statuses,
+            has_looked=lambda: self.observed.has_looked() or not config.observe_replicas,
         )  # fmt: skip
         self.hands = Hands(
             node=node, level=config.level, state_dir=config.state_dir, pause_file=config.pause_file, clock=clock,

@@ -56,6 +56,7 @@ class Loop:
         export: Export,
         ring: Ring | None = None,
         observed: Callable[[], tuple[ReplicaStatus, ...]] = tuple,
+        has_looked: Callable[[], bool] = lambda: True,
     ) -> None:
         self.node = node
         self._boot_id = boot_id
@@ -65,7 +66,7 @@ class Loop:
         self._warden = warden
         self._scribe = scribe
         self._replicas = replicas
-        self._observed = observed  # replicas that are not ours
+        self._observed, self._has_looked = observed, has_looked  # replicas that are not ours
         self._latest = latest
         self._page = page
         self._export = export
@@ -239,6 +240,10 @@ class Loop:
     def replicas(self) -> tuple[ReplicaStatus, ...]:
         """Its replicas."""
         return tuple(map(self._judge.replicas.regard, (*self._replicas.statuses(), *self._observed())))
+
+    def has_looked(self) -> bool:
+        """Whether that list is whole: what is not ours is looked for first."""
+        return self._has_looked()
 
     def paused(self) -> bool:
         """Whether the PAUSE file stands."""

@@ -45,6 +45,10 @@ class Node(Protocol):
         """The whole list of its replicas."""
         ...
 
+    def has_looked(self) -> bool:
+        """Whether that list is whole. Until then it is not told, for what is missing on it would count as gone."""
+        ...
+
     def paused(self) -> bool:
         """Whether the node's PAUSE file stands."""
         ...
@@ -174,7 +178,7 @@ class Uplink:
     def _batch(self) -> Batch:
         now = self._clock.now()
         facts, replicas = self._node.facts(), self._node.replicas()
-        fresh = self._replicas_sent is None or self._replicas_sent[0] != replicas
+        fresh = self._node.has_looked() and (self._replicas_sent is None or self._replicas_sent[0] != replicas)
         stale = self._replicas_sent is not None and self._clock.monotonic() - self._replicas_sent[1] >= REPLICAS_S
         batch = Batch(
             node=self._name,

@@ -24,7 +24,9 @@ from vocab.observations import SourceState
 log = logging.getLogger(__name__)
 
 EVERY_S = 5.0  # a stall is told from 30 s without a step on; an engine's /metrics costs it some milliseconds
-FIRST_S = 1.0  # until the GPUs have been read once
+FIRST_S = 0.5  # between the first looks: all GPUs are read for the first time within a moment
+LOOKS = 2  # the first may come before the last GPU was read
+SETTLES_S = 15.0  # where no driver tells its processes nothing is waited for longer
 HANGS_S = 10.0  # a look takes milliseconds
 MAY_NOT = (
     "NO_PERMISSION: on which ports these listen may not be read, and their command lines do not say:"
@@ -64,17 +66,23 @@ class ObservedSource:
         self._sightings: dict[str, Sighting] = {}
         self._said: SourceState | None = None
         self._look: asyncio.Future[tuple[Server, ...]] | None = None  # one at a time
+        self._looks = 0
+        self._began = clock.monotonic()
 
     def statuses(self) -> tuple[ReplicaStatus, ...]:
         """Every observed replica, as the controller is told."""
         return tuple(sighting.status() for _, sighting in sorted(self._sightings.items()))
+
+    def has_looked(self) -> bool:
+        """Whether its list can be taken for whole: what is missing on it has ended, and is not just not found yet."""
+        return self._looks >= LOOKS or self._clock.monotonic() - self._began >= SETTLES_S
 
     async def run(self, emit: Emit) -> None:
         """Observe until cancelled."""
         async with Talk() as talk:
             while True:
                 await self.observe(emit, talk)
-                await asyncio.sleep(self._every_s if self._candidates() else min(FIRST_S, self._every_s))
+                await asyncio.sleep(self._every_s if self.has_looked() else min(FIRST_S, self._every_s))
 
     async def observe(self, emit: Emit, talk: Talk) -> None:
         """One look: who is there, how they are, who has gone. Without a GPU that tells its processes, nothing."""
@@ -97,6 +105,7 @@ class ObservedSource:
             emit(sighting.gone(at))
         for sighting in self._sightings.values():
             emit(sighting.seen(at))
+        self._looks += 1
 
     def _follow(self, servers: tuple[Server, ...]) -> list[Sighting]:
         """Take the servers of this look in; those that have ended."""

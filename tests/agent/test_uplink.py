@@ -22,12 +22,16 @@ FACTS = NodeFacts(node=NODE, boot_id="boot-1", virtual=True, gpus=tuple(map(iden
 class Node:
     def __init__(self):
         self.known, self.list, self.applied, self.results = FACTS, (), [], []
+        self.looked = True
 
     def facts(self):
         return self.known
 
     def replicas(self):
         return self.list
+
+    def has_looked(self):
+        return self.looked
 
     def paused(self):
         return False
@@ -96,6 +100,17 @@ async def test_the_first_batch_carries_the_facts_and_later_ones_only_changes(tmp
         await controller.until(lambda c: 1 in c.items)
         assert controller.batches[-1].facts is None
         assert controller.batches[-1].replicas is None
+
+
+async def test_the_list_of_replicas_is_not_told_before_it_is_whole(tmp_path, controller):
+    link = Link(tmp_path, controller.url)
+    link.node.looked = False
+    async with link.running():
+        await controller.until(lambda c: c.batches)
+        assert controller.batches[-1].replicas is None
+        link.node.looked = True
+        link.say(item("a"))
+        await controller.until(lambda c: c.batches[-1].replicas == ())
 
 
 async def test_a_controller_that_forgot_is_told_everything_anew(tmp_path, controller):

@@ -191,6 +191,22 @@ async def test_a_node_without_engines_is_a_source_that_is_up_and_says_nothing(be
     assert bench.states == []  # no news
 
 
+async def test_its_list_is_whole_after_two_looks(bench):
+    await bench.look()
+    assert not bench.source.has_looked()
+    await bench.look()
+    assert bench.source.has_looked()
+
+
+async def test_where_no_driver_lists_processes_nothing_is_waited_for_longer(bench):
+    bench.listed = {}
+    await bench.look()
+    await bench.look()
+    assert not bench.source.has_looked()
+    bench.clock.advance(15.0)
+    assert bench.source.has_looked()
+
+
 async def test_without_a_driver_that_lists_processes_nothing_is_said(bench):
     bench.listed = {}
     assert await bench.look() == []
