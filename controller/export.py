@@ -8,7 +8,7 @@ import msgspec
 from controller.core.views import View
 from controller.store.change import KIND
 from vocab.events import Severity
-from vocab.lines import ActionLine, AnyLine
+from vocab.lines import ActionLine, AnyLine, HoldLine
 from vocab.metrics import CONTROLLER
 from vocab.states import Health, NodeState, Phase
 from wire.exposition import Exposition
@@ -108,6 +108,8 @@ class Export(Exposition):
             "corral_node_info", {(node.node, str(node.virtual).lower(), node.level): 1 for node in view.nodes}
         )
         self._tally("corral_holds", ((owner_class(hold.owner),) for hold in view.holds), ((name,) for name in OWNERS))
+        self._replace("corral_oldest_hold_timestamp_seconds", _oldest(view.holds))
+        self._replace("corral_rule_demoted", {(note.rule or note.code,): 1 for note in view.demoted})
         self._tally("corral_conditions_open", ((each.code, each.severity.value) for each in view.conditions))
         self._tally(
             "corral_incidents_open",
@@ -129,6 +131,15 @@ class Export(Exposition):
         gauge.clear()
         for labels, value in series.items():
             gauge.labels(*labels).set(value)
+
+
+def _oldest(holds: Iterable[HoldLine]) -> dict[tuple[str, ...], float]:
+    """When the oldest hold of each class of owners was placed."""
+    found: dict[tuple[str, ...], float] = {}
+    for hold in holds:
+        owner = (owner_class(hold.owner),)
+        found[owner] = min(hold.at, found.get(owner, hold.at))
+    return found
 
 
 def owner_class(owner: str) -> str:

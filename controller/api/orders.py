@@ -32,6 +32,7 @@ class Orders:
             _order("POST", "releases", "Put a GPU back to service", self.release, ReleaseBody),
             _order("POST", "pause", "Stop all harmful automation", self.pause, ReasonBody),
             _order("POST", "resume", "End a pause", self.resume, ReasonBody),
+            _order("POST", "discards", "Drop what waits for room, and let demoted rules act", self.discard, ReasonBody),
             _order("POST", "approvals", "Allow an action that waits for a person", self.approve, ApprovalBody),
         ]
 
@@ -91,6 +92,11 @@ class Orders:
     async def resume(self, call: Call) -> Ordered:
         """Resume."""
         return _ordered(await self._order(call, Asked(do="resume", by=_actor(call), reason=call.body.reason), ""))
+
+    async def discard(self, call: Call) -> Ordered:
+        """A person has looked: what waits for room needs fresh evidence, budgets count anew, demoted rules act."""
+        ask = Asked(do="discard_backlog", by=_actor(call), reason=call.body.reason)
+        return _ordered(await self._order(call, ask, ""))
 
     async def approve(self, call: Call) -> Ordered:
         """Approve."""

@@ -2,10 +2,13 @@
 
 from pathlib import Path
 
+import msgspec
 from prometheus_client.parser import text_string_to_metric_families
 
-from controller.export import GPU_STATES
+from controller.core.views import View
+from controller.export import GPU_STATES, Export, Snapshot
 from tests.controller.house import batch, event, house, uuid
+from vocab.lines import NoteLine, Subject
 from vocab.metrics import CONTROLLER
 from vocab.states import Health, Phase, shown
 
@@ -34,6 +37,31 @@ async def test_fleet_is_counted_as_the_view_has_it(tmp_path: Path) -> None:
     assert found["corral_lines_total", (("kind", "event"),)] == 1
     assert found["corral_store_up", ()] == 1
     assert found["corral_paused", ()] == 0
+
+
+async def test_the_age_of_the_oldest_hold_is_told_by_its_owner(tmp_path: Path) -> None:
+    async with house(tmp_path) as home:
+        await home.post("agent/batch", batch())
+        before = samples((await home.raw("GET", "/metrics"))[1])
+        held = await home.post("holds", {"subject": {"gpu": uuid(0)}, "reason": "noise"})
+        await home.post("holds", {"subject": {"gpu": uuid(1)}, "reason": "noise"})
+        found = samples((await home.raw("GET", "/metrics"))[1])
+    assert not [name for name, _ in before if name == "corral_oldest_hold_timestamp_seconds"]
+    assert found["corral_oldest_hold_timestamp_seconds", (("owner", "operator"),)] == held["at"]
+
+
+def test_a_rule_that_fell_back_to_shadow_is_told_by_its_name() -> None:
+    export = Export("1")
+    note = NoteLine(at=1.0, subject=Subject(), code="rule_demoted", text="xid:13 fired on 9 of 9 GPUs", rule="xid:13")
+    empty = View(
+        paused=False, settled=True, nodes=(), deployments=(), replicas=(), incidents=(), conditions=(), holds=(),
+        actions=(), counts={},
+    )  # fmt: skip
+    shown: list[View] = [msgspec.structs.replace(empty, demoted=(note,)), empty]
+    export.snapshot = lambda: Snapshot(view=shown.pop(0), report_ages_s={}, readers=0, seq=1)
+    first, then = (samples(export.render()[0].decode()) for _ in range(2))
+    assert first["corral_rule_demoted", (("rule", "xid:13"),)] == 1
+    assert not [name for name, _ in then if name == "corral_rule_demoted"]
 
 
 async def test_malformed_batches_are_counted(tmp_path: Path) -> None:

@@ -210,6 +210,7 @@ def test_another_owners_hold_is_refused_with_the_next_step(controller: Controlle
         (("pause",), "/api/v1/pause"),
         (("resume",), "/api/v1/resume"),
         (("approve", "a1"), "/api/v1/approvals"),
+        (("discard", "--reason", "a bad probe"), "/api/v1/discards"),
         (("lift", "h1", "--reason", "done"), "/api/v1/holds/h1"),
         (("drain", "0", "--reason", "riser"), "/api/v1/drains"),
         (("drain", "--replica", "chat-1", "--reason", "riser"), "/api/v1/drains"),

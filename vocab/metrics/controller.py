@@ -19,6 +19,13 @@ CONTROLLER: tuple[Metric, ...] = (
     ),
     Metric("corral_node_report_age_seconds", Kind.GAUGE, "Seconds since a node's last report.", ("node",)),
     Metric("corral_holds", Kind.GAUGE, "Standing holds by the class of their owner.", ("owner",)),
+    Metric(
+        "corral_oldest_hold_timestamp_seconds",
+        Kind.GAUGE,
+        "When the oldest standing hold was placed, by the class of its owner; absent without one.",
+        ("owner",),
+    ),
+    Metric("corral_rule_demoted", Kind.GAUGE, "1 for a rule that has fallen back to shadow by itself.", ("rule",)),
     Metric("corral_conditions_open", Kind.GAUGE, "Open conditions by code and severity.", ("code", "severity")),
     Metric("corral_incidents_open", Kind.GAUGE, "Open incidents by severity.", ("severity",)),
     Metric("corral_actions", Kind.GAUGE, "Actions that are not over, by kind and state.", ("of", "state")),

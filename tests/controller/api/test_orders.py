@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from controller.mind import real_core
 from tests.controller.house import House, batch, house, uuid
 from vocab.errors import InputError, Refused
 
@@ -79,6 +80,12 @@ async def test_pause_and_resume(tmp_path: Path) -> None:
         assert (await home.get("fleet"))["paused"] is True
         await home.post("resume", {"reason": "thaw"})
         assert (await home.get("fleet"))["paused"] is False
+
+
+async def test_a_person_who_has_looked_discards_what_waits(tmp_path: Path) -> None:
+    async with house(tmp_path, make_core=real_core) as home:
+        assert (await home.post("discards", {"reason": "a bad probe"}))["outcome"] == "backlog_discarded"
+        assert [each["act"] for each in await home.get("audit")] == ["discard_backlog"]
 
 
 async def test_every_order_is_audited_with_what_came_of_it(tmp_path: Path) -> None:
