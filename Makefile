@@ -59,7 +59,7 @@ oracle: $(VENV)/.test
 
 # make fuzz  each fuzz target of tests/fuzz for FUZZ_S seconds; what breaks one is left in build/fuzz
 FUZZ_S  ?= 60
-TARGETS ?= batch beat gguf kernel recording scan
+TARGETS ?= batch beat gguf kernel recording roothelper scan
 $(VENV)/.fuzz: $(VENV)/.test
 	$(PIP_INSTALL) --editable '.[fuzz]'
 	@touch $@

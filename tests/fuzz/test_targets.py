@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-NAMES = ("batch", "beat", "gguf", "kernel", "recording", "scan")
+NAMES = ("batch", "beat", "gguf", "kernel", "recording", "roothelper", "scan")
 
 
 def target(name):
