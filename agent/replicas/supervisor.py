@@ -34,6 +34,7 @@ from vocab.observations import Exit, ProcessSeen, ReplicaSeen
 log = logging.getLogger(__name__)
 
 TICK_S = 0.25  # a look costs two small reads a replica
+IDLE_S = 2.0  # without any there is nothing to look at, and whoever wants one wakes us
 
 
 class Supervisor:
@@ -166,8 +167,9 @@ class Supervisor:
                 self._look()
                 for step in self._plan():
                     self._do(step)
+                rest_s = TICK_S if self._replicas or self._desired else IDLE_S
                 with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(TICK_S):  # wait_for of 3.11 can swallow a cancellation
+                    async with asyncio.timeout(rest_s):  # wait_for of 3.11 can swallow a cancellation
                         await self._wake.wait()
 
     def _look(self) -> None:
