@@ -111,7 +111,14 @@ class Controller:
                 return reply(STORY)
             case "/api/v1/drains" | "/api/v1/releases":
                 return reply({"outcome": "done", "lines": []})
-            case "/api/v1/holds" | "/api/v1/pause" | "/api/v1/resume" | "/api/v1/approvals" | "/api/v1/holds/h1":
+            case (
+                "/api/v1/holds"
+                | "/api/v1/pause"
+                | "/api/v1/resume"
+                | "/api/v1/approvals"
+                | "/api/v1/discards"
+                | "/api/v1/holds/h1"
+            ):
                 return reply({"id": "h1"})
             case "/api/v1/drains" | "/api/v1/releases":
                 return reply({"outcome": "done", "lines": []})
