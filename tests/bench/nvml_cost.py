@@ -2,8 +2,8 @@
 
     python -m tests.bench.nvml_cost --seconds 120
 
-Prints a table: CPU as percent of one core, PSS of each process in MiB, and NVML calls a second. Eight GPUs at
-the agent's own cadence (1 s fast, 10 s slow). The source's own side runs in this process, so its PSS is that
+Prints a table: CPU as percent of one core, PSS of each process in MiB, and NVML calls a minute and GPU. Eight GPUs
+at the agent's own cadence (1 s fast, 10 s slow, 1 h static). The source's own side runs in this process, so its PSS is that
 of a Python with only the sources loaded.
 """
 
@@ -91,13 +91,13 @@ async def main() -> None:
             VirtualSource("bench", path, clock),
             KmsgSource("bench", VirtualKmsg(state), clock, state.boot_id),
         ]
-        print(f"{'source':<10}{'own CPU %':>11}{'child CPU %':>13}{'observations/s':>16}{'NVML calls/s':>14}")
+        print(f"{'source':<10}{'own CPU %':>11}{'child CPU %':>13}{'observations/s':>16}{'calls/min/GPU':>15}")
         for source in sources:
             calls = int(state.block.calls)
             own, used, count = await measure(source, seconds)
-            made = (int(state.block.calls) - calls) / (seconds + WARM_UP_S)
+            made = (int(state.block.calls) - calls) / (seconds + WARM_UP_S) * 60 / len(state.gpus)
             rates = own / seconds * 100, sum(used.values()) / seconds * 100, count / seconds, made
-            print(f"{source.name:<10}{rates[0]:>11.2f}{rates[1]:>13.2f}{rates[2]:>16.1f}{rates[3]:>14.1f}")
+            print(f"{source.name:<10}{rates[0]:>11.2f}{rates[1]:>13.2f}{rates[2]:>16.1f}{rates[3]:>15.0f}")
         print(f"this process: PSS {pss_mib(os.getpid()):.1f} MiB")
 
 
