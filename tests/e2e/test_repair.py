@@ -89,3 +89,25 @@ async def test_an_approved_reboot_boots_the_node_and_ends_in_probation_and_relea
         async with Load(running.plan.gateway, "chat", streams=2) as load:
             await load.served(4)
         assert load.failures == []
+
+
+async def test_an_agent_that_is_killed_in_the_middle_of_a_reset_leaves_nothing_stopped(tmp_path: Path) -> None:
+    async with fleet(tmp_path, real_engine=False) as running:
+        victim = await running.gpu_serving("chat")
+        journal = tmp_path / "agent" / "repairs.json"
+        await running.drill("xid", victim["index"], code=48)
+
+        async def begun() -> bool:
+            return await asyncio.to_thread(journal.exists)
+
+        await running.until("a reset begun", begun)
+        running.house.kill("agent")
+        await in_phase(running, victim["uuid"], "probation")
+        lines = await running.explain(victim["uuid"])
+        assert states(lines, "reset_gpu")[-1] == "done"
+        assert states(lines, "validate")[-1] == "done"
+        assert await services(running) == {
+            "dcgm-exporter.service",
+            "nvidia-dcgm.service",
+            "nvidia-persistenced.service",
+        }
