@@ -3,8 +3,8 @@
     python -m tests.bench.nvml_cost --seconds 120
 
 Prints a table: CPU as percent of one core, PSS of each process in MiB, and NVML calls a minute and GPU. Eight GPUs
-at the agent's own cadence (1 s fast, 10 s slow, 1 h static). The source's own side runs in this process, so its PSS is that
-of a Python with only the sources loaded.
+at the agent's own cadence (1 s fast, 10 s slow, 1 h static). The source's own side runs in this process, so its PSS
+is that of a Python with only the sources loaded.
 """
 
 import argparse

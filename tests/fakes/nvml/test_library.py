@@ -195,3 +195,53 @@ def test_calls_are_counted_by_gpu(nvml_library: Path, state: VirtualState) -> No
     ask(nvml_library, state.path, "[nvml.nvmlDeviceGetPowerUsage(gpu(4)) for _ in range(3)]")
     assert state.gpus[4].calls == 6  # three look-ups, three reads
     assert state.gpus[0].calls == 0
+
+
+def test_mig_instances_have_devices_of_their_own_and_the_gpu_lacks_what_they_divide(
+    nvml_library: Path, state: VirtualState
+) -> None:
+    gpu = state.gpus[2]
+    gpu.mig_mode, gpu.instance_count = 1, 1
+    row = gpu.instances[0]
+    row.uuid, row.gi, row.ci, row.memory_used_bytes, row.sram_uncorrected = b"MIG-a", 7, 0, 5, 4
+    found = ask(
+        nvml_library,
+        state.path,
+        """(lambda mig: [
+            nvml.nvmlDeviceGetUUID(mig), nvml.nvmlDeviceGetGpuInstanceId(mig),
+            nvml.nvmlDeviceGetMemoryInfo(mig, nvml.nvmlMemory_v2).used,
+            nvml.nvmlDeviceGetMemoryErrorCounter(mig, 1, 0, 7),
+            error(nvml.nvmlDeviceGetMemoryErrorCounter, mig, 1, 1, 7), error(nvml.nvmlDeviceGetPowerUsage, mig),
+            error(nvml.nvmlDeviceGetUtilizationRates, gpu(2)), error(nvml.nvmlDeviceGetRemappedRows, gpu(2)),
+            error(nvml.nvmlDeviceGetMigDeviceHandleByIndex, gpu(2), 1),
+        ])(nvml.nvmlDeviceGetMigDeviceHandleByIndex(gpu(2), 0))""",
+    )
+    assert found == ["MIG-a", 7, 5, 4, NOT_SUPPORTED, 2, NOT_SUPPORTED, NOT_SUPPORTED, 6]
+
+
+def test_a_field_can_fail_by_itself(nvml_library: Path, state: VirtualState) -> None:
+    state.gpus[0].bad_field, state.gpus[0].bad_code = 82, 999
+    fields = "[f.nvmlReturn for f in nvml.nvmlDeviceGetFieldValues(gpu(0), [82, 83])]"
+    assert ask(nvml_library, state.path, fields) == [999, 0]
+
+
+@pytest.mark.parametrize(("generation", "answers"), [(3, [0, 3, 3, 3]), (4, [2, 0, 3, 3]), (5, [2, 3, 0, 0])])
+def test_each_generation_of_nvlink_has_its_own_fields(
+    nvml_library: Path, state: VirtualState, generation: int, answers: list[int]
+) -> None:
+    # 46: replays of link 0 before Hopper; 161: Hopper's; 215 and 220: NVLink 5. Scope 20 is no link.
+    for link in state.gpus[0].links:
+        link.version = generation
+    fields = "[f.nvmlReturn for f in nvml.nvmlDeviceGetFieldValues(gpu(0), [(46, 20), (161, 0), (215, 0), (220, 0)])]"
+    assert ask(nvml_library, state.path, fields) == answers
+
+
+def test_versions_of_firmware_are_told(nvml_library: Path, state: VirtualState) -> None:
+    found = ask(
+        nvml_library,
+        state.path,
+        "[nvml.nvmlDeviceGetInforomImageVersion(gpu(0)), nvml.nvmlDeviceGetGspFirmwareVersion(gpu(0)).decode()"
+        " if isinstance(nvml.nvmlDeviceGetGspFirmwareVersion(gpu(0)), bytes)"
+        " else nvml.nvmlDeviceGetGspFirmwareVersion(gpu(0))]",
+    )
+    assert found == ["G520.0200.00.05", "565.57.01"]
