@@ -51,9 +51,15 @@ def _serve_real(config: HelperConfig) -> None:
     from agent.roothelper.real import RealMachine
 
     config.state_dir.mkdir(parents=True, exist_ok=True)
-    machine = RealMachine(config.state_dir / "evidence")
+    machine, user = RealMachine(config.state_dir / "evidence"), _uid(config.user)
+
+    def heard(pid: int, uid: int) -> bool:
+        if uid == 0 or uid != user:
+            return uid == 0
+        return not config.agent_unit or pid == machine.main_pid(config.agent_unit)
+
     with passed_socket() as door:
-        serve(door, _uid(config.user), _duty(machine, config).perform, config.idle_s)
+        serve(door, heard, _duty(machine, config).perform, config.idle_s)
 
 
 def _serve_virtual(state: Path, place: Path | None, pause_file: Path | None) -> None:
@@ -67,7 +73,7 @@ def _serve_virtual(state: Path, place: Path | None, pause_file: Path | None) -> 
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as door:
         door.bind(str(place))
         door.listen()
-        serve(door, os.getuid(), _duty(machine, config).perform, config.idle_s)
+        serve(door, lambda _, uid: uid == os.getuid(), _duty(machine, config).perform, config.idle_s)
 
 
 def _duty(machine: Machine, config: HelperConfig) -> Duty:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import msgspec
 
-from agent.roothelper.requests import FABRIC_MANAGER
+from agent.roothelper.requests import FABRIC_MANAGER, OWN_UNIT
 from wire.config import load
 
 # Who holds a GPU open on a usual node, in the order in which to stop them: who reads, then who keeps it awake.
@@ -21,6 +21,7 @@ class HelperConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """See docs/repairs.md. ``user`` is the agent's; ``services`` are stopped in this order and started in reverse."""
 
     user: str = "corral-agent"
+    agent_unit: str = OWN_UNIT  # only its main process is heard, not the replicas of the same user; "": any process
     services: tuple[str, ...] = SERVICES
     state_dir: Path = Path("/var/lib/corral/roothelper")
     pause_file: Path = Path("/etc/corral/PAUSE")

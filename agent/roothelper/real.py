@@ -9,6 +9,7 @@ from agent.roothelper.requests import AnyReply, Denied, Done, Failed, Holder
 
 SERVICE_S = 60.0  # systemd's own limit for a stop is 90 s; a service that needs longer is stuck
 RESET_S = 90.0  # one board takes seconds, eight behind their switches half a minute
+LOOK_S = 5.0
 KEPT_REPORTS = 20
 REBOOT_S = 20.0  # systemctl only hands the wish over
 NOT_HERE = ("not supported", "not available", "insufficient permissions", "unable to determine")  # nvidia-smi's words
@@ -64,6 +65,15 @@ class RealMachine:
             return Done()
         why = ran.last_words if ran.code is not None else f"not within {SERVICE_S:.0f} s"
         return Failed(why=f"systemctl {verb} {unit}: {why}")
+
+    def main_pid(self, unit: str) -> int:
+        """The main process of a service; 0 if it does not run."""
+        try:
+            ran = run(self._programs.systemctl, ("show", "--property=MainPID", "--value", "--", unit), LOOK_S)
+        except OSError:
+            return 0
+        word = ran.output.strip()
+        return int(word) if ran.code == 0 and word.isdecimal() else 0
 
     def users(self) -> tuple[str, ...] | None:
         """Who is logged in."""

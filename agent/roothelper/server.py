@@ -1,4 +1,4 @@
-"""The helper's socket: one connection, one request, one reply. Only root and the one configured user are heard.
+"""The helper's socket: one connection, one request, one reply. Only who ``heard`` names is heard, by pid and user.
 
 Requests are served one after the other: no two harmful acts overlap. A caller that is silent or slow is dropped.
 """
@@ -15,10 +15,12 @@ from vocab.errors import InputError
 log = logging.getLogger(__name__)
 
 CALLER_S = 2.0  # for the whole request line: it is one write of a local process
+Heard = Callable[[int, int], bool]  # (pid, uid) as the kernel knows them
+Perform = Callable[[AnyRequest], AnyReply]
 _CREDENTIALS = struct.Struct("3i")  # pid, uid, gid: struct ucred of Linux
 
 
-def serve(door: socket.socket, uid: int, perform: Callable[[AnyRequest], AnyReply], idle_s: float | None) -> None:
+def serve(door: socket.socket, heard: Heard, perform: Perform, idle_s: float | None) -> None:
     """Serve until nobody has come for ``idle_s`` (None: for ever). The caller owns the listening socket."""
     door.settimeout(idle_s)
     while True:
@@ -28,18 +30,18 @@ def serve(door: socket.socket, uid: int, perform: Callable[[AnyRequest], AnyRepl
             return
         with connection:
             try:
-                answer(connection, uid, perform)
+                answer(connection, heard, perform)
             except OSError as error:  # the caller went away or was too slow: its own loss
                 log.warning("a caller was dropped", extra={"error": str(error)})
 
 
-def answer(connection: socket.socket, uid: int, perform: Callable[[AnyRequest], AnyReply]) -> None:
+def answer(connection: socket.socket, heard: Heard, perform: Perform) -> None:
     """Serve one connection. Raises OSError if its caller goes away."""
     pid, caller, _ = peer(connection)
-    if caller not in {0, uid}:
+    if not heard(pid, caller):
         log.warning("a stranger was turned away", extra={"pid": pid, "uid": caller})
         connection.settimeout(CALLER_S)
-        connection.sendall(encoded(Denied(why=f"user {caller} has no business here")))
+        connection.sendall(encoded(Denied(why=f"pid {pid} of user {caller} has no business here")))
         return
     line = _line(connection)
     if not line:  # somebody looked whether we listen

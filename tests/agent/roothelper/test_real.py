@@ -114,6 +114,13 @@ def test_services_are_stopped_and_started_by_name_and_never_asked_for_a_password
     assert "systemctl stop --no-ask-password -- nvidia-dcgm.service" in host.asked.read_text()
 
 
+def test_the_main_process_of_the_agent_is_what_systemd_says(host):
+    assert host.machine.main_pid("corral-agent.service") == 0
+    host.program("systemctl", "echo 4711")
+    assert host.machine.main_pid("corral-agent.service") == 4711
+    assert "--property=MainPID --value -- corral-agent.service" in host.asked.read_text()
+
+
 def test_a_bug_report_that_does_not_end_is_killed_with_all_that_it_started(host):
     host.program("nvidia-bug-report.sh", f'sleep 600 & echo $! > "{host.folder}/child"; wait')
     reply = host.machine.collect("a-1", 0.5)

@@ -26,6 +26,10 @@ class Desk:
         return ABLE
 
 
+def ours(pid: int, uid: int) -> bool:
+    return (pid, uid) == (os.getpid(), os.getuid())
+
+
 @pytest.fixture
 def desk() -> Desk:
     return Desk()
@@ -37,7 +41,7 @@ def place(tmp_path: Path, desk: Desk) -> Iterator[Path]:
     with socket.socket(socket.AF_UNIX) as door:
         door.bind(str(path))
         door.listen()
-        thread = threading.Thread(target=serve, args=(door, os.getuid(), desk.perform, 5.0))
+        thread = threading.Thread(target=serve, args=(door, ours, desk.perform, 5.0))
         thread.start()
         yield path
         door.shutdown(socket.SHUT_RDWR)
@@ -91,22 +95,22 @@ def pair_of(uid: int) -> tuple[socket.socket, socket.socket]:
 
 def test_a_stranger_is_turned_away_by_what_the_kernel_says_of_it(desk):
     stranger = os.getuid() or NOBODY
-    ours, theirs = pair_of(stranger)
-    with ours, theirs:
+    here, theirs = pair_of(stranger)
+    with here, theirs:
         theirs.sendall(encoded(Reboot()))
-        answer(ours, stranger + 1, desk.perform)
+        answer(here, lambda _, uid: uid != stranger, desk.perform)
         assert isinstance(reply_of(theirs.recv(4096)), Denied)
     assert desk.asked == []
 
 
 def test_the_kernel_tells_who_calls():
-    ours, theirs = socket.socketpair(socket.AF_UNIX)
-    with ours, theirs:
-        assert peer(ours) == (os.getpid(), os.getuid(), os.getgid())
+    here, theirs = socket.socketpair(socket.AF_UNIX)
+    with here, theirs:
+        assert peer(here) == (os.getpid(), os.getuid(), os.getgid())
 
 
 def test_without_callers_it_ends(tmp_path, desk):
     with socket.socket(socket.AF_UNIX) as door:
         door.bind(str(tmp_path / "s"))
         door.listen()
-        serve(door, os.getuid(), desk.perform, 0.01)
+        serve(door, ours, desk.perform, 0.01)
