@@ -1,7 +1,8 @@
 """vLLM. Facts of 0.32, from a running one and its source; the names of V0 are gone.
 
 Its /health answers 200 while it drains and while its engine core is wedged (it runs no token), and 503 once the core
-is known dead; during a drain new requests get 500. So only its counters tell how it is.
+is known dead; during a drain new requests get 500. So only its counters tell how it is. A request that is still open
+when its time to drain is over keeps the process for ever, without a core and deaf to SIGTERM: only SIGKILL ends it.
 """
 
 from agent.adapters.adapter import Adapter, Meters, Start, flags

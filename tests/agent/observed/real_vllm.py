@@ -63,8 +63,9 @@ def told(seen: ReplicaSeen | None) -> str:
 class Watch:
     """The agent's look at one vLLM, on a GPU that is made up."""
 
-    def __init__(self, leader: int) -> None:
-        self._source = ObservedSource("here", lambda: {"GPU-0": session(leader)}, frozenset, SystemClock())
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+        self._source = ObservedSource("here", lambda: {"GPU-0": session(process.pid)}, frozenset, SystemClock())
 
     async def look(self, talk: Talk) -> ReplicaSeen | None:
         heard: list[object] = []
@@ -77,6 +78,7 @@ class Watch:
                 seen = await self.look(talk)
                 if holds(seen):
                     break
+                assert self._process.poll() is None, f"it has ended with {self._process.returncode}"
                 await asyncio.sleep(0.5)
         print(f"{what:<28} {told(seen)}", flush=True)
         return seen
@@ -90,14 +92,14 @@ async def post(url: str, tokens: int) -> int:
 
 
 async def watch(process: subprocess.Popen[bytes], url: str) -> None:
-    seen = Watch(process.pid)
+    seen = Watch(process)
     async with Talk() as talk:
         first = await seen.until("it loads", talk, lambda one: one is not None)
         assert first is not None
         ready = await seen.until("it serves", talk, lambda one: one and one.ready)
         assert ready is not None
         assert (ready.model, ready.engine, ready.replica) == ("smol", "vllm", first.replica)
-        work = asyncio.ensure_future(post(url, 1500))
+        work = asyncio.ensure_future(post(url, 400))
         busy = await seen.until("it works", talk, lambda one: one and one.running == 1 and one.step)
         moved = await seen.until("it goes on", talk, lambda one: one and one.step > busy.step)
         assert moved.tokens > busy.tokens

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -30,8 +31,8 @@ def vllm(node: Node, tmp_path: Path) -> Node:
     return node
 
 
-def made(phase: str = "run", **more: object):
-    return spec("r1", "GPU-1", "GPU-2", engine="vllm", phase=phase, options={"rate": 50} | more)
+def made(phase: str = "run", **times: float):
+    return spec("r1", "GPU-1", "GPU-2", engine="vllm", phase=phase, options={"rate": 50}, **times)
 
 
 async def test_it_is_started_on_its_gpus_and_its_metrics_are_its_beat(vllm: Node) -> None:
@@ -60,6 +61,14 @@ async def test_it_drains_by_sigterm_and_what_is_open_ends_whole(vllm: Node) -> N
     assert text.rstrip().endswith("[DONE]")
     status = await vllm.phase("r1", "stopped")
     assert status.exit == Exit(code=0, reason="drained")
+
+
+async def test_one_that_waits_for_ever_for_a_client_is_ended_once_its_time_is_over(vllm: Node) -> None:
+    await vllm.up(made(drain_s=1.0, kill_s=0.5))
+    async with stream(vllm.status("r1").url, 2000):
+        vllm.supervisor.converge([made("drain", drain_s=1.0, kill_s=0.5)])
+        status = await vllm.phase("r1", "stopped")
+    assert status.exit == Exit(signal=signal.SIGKILL, reason="killed")
 
 
 async def test_a_fence_is_the_agents_word_alone(vllm: Node) -> None:

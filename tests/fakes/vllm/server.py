@@ -3,6 +3,8 @@
 - /health answers 200 while the engine core is wedged and while it drains; 503 only once the core is dead.
 - SIGTERM without a shutdown time-out: the port refuses at once, each stream gets an error object and [DONE].
 - SIGTERM with one: what is open goes on, new work gets HTTP 500, the port closes with the last stream.
+- A request that is still open when that time is over: the core is killed, the port closes, and the server waits for
+  its client for ever; further SIGTERMs change nothing.
 
 POST /control {"wedged": bool, "slow_s": seconds before any answer, "core": "kill"} makes it fail.
 """
@@ -57,7 +59,7 @@ class Server:
         self.core = start_core(options.clients, options.gpus[: options.tensor_parallel_size])
         self.control = Control()
         self.open = 0
-        self.drains = self.cut = False
+        self.drains = self.cut = self.stuck = False
         self.over = asyncio.Event()
         self.site: web.TCPSite | None = None
 
@@ -107,14 +109,20 @@ class Server:
         return self.core.poll() is not None
 
     async def terminate(self) -> None:
-        if self.site is None or self.drains:
-            self.cut = True
+        if self.drains:
+            return
+        if self.site is None:  # it still loads
             self.over.set()
             return
         self.drains = True
         deadline = time.monotonic() + self.options.shutdown_timeout
         while self.open and time.monotonic() < deadline:
             await asyncio.sleep(0.01)
+        if self.open and self.options.shutdown_timeout:
+            self.stuck = True
+            self.core.kill()
+            await self.site.stop()
+            return
         self.cut = True
         await self.site.stop()
         await asyncio.sleep(EXIT_S)
@@ -152,8 +160,8 @@ class Server:
         """One token after the other, as long as the engine core works."""
         for number in range(ask.max_tokens):
             began = time.monotonic()
-            while self.control.wedged or time.monotonic() < began + 1.0 / self.options.rate:
-                if self.cut or self.dead:
+            while self.control.wedged or self.stuck or time.monotonic() < began + 1.0 / self.options.rate:
+                if (self.cut or self.dead) and not self.stuck:
                     raise Dead
                 await asyncio.sleep(0.005)
             self.meters.add("generation_tokens_total")

@@ -74,6 +74,27 @@ async def test_with_a_time_to_drain_what_is_open_ends_while_new_work_gets_500_an
         assert await asyncio.to_thread(vllm.process.wait, 10) == 0
 
 
+async def test_a_request_that_outlives_the_time_to_drain_keeps_it_for_ever():
+    async with running(shutdown_timeout=0.5, rate=20) as vllm:
+        await vllm.up()
+        stream = asyncio.ensure_future(vllm.stream(2000))
+        await until(streaming(vllm))
+        vllm.signal(signal.SIGTERM)
+
+        async def closed():
+            try:
+                await vllm.ask()
+            except aiohttp.ClientConnectorError:
+                return True
+            return False
+
+        await until(closed)
+        vllm.signal(signal.SIGTERM)
+        done, _ = await asyncio.wait({stream}, timeout=1.0)
+        assert (done, vllm.process.poll()) == (set(), None)
+        stream.cancel()
+
+
 async def test_health_says_200_while_it_is_wedged_and_503_only_once_its_core_is_dead():
     async with running() as vllm:
         await vllm.up()
