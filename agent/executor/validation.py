@@ -8,20 +8,20 @@ import asyncio
 
 from agent.checks.baseline import baseline
 from agent.executor.work import Outcome, Surroundings
+from agent.probes.fabric import INCOMPLETE
 from vocab.clock import Clock
 from vocab.observations import Check, GpuSample
 from vocab.states import ActionState
 
-PATIENCE_S = 60.0  # a driver that was just started reads within seconds; one that does not answer by then is unknown
+PATIENCE_S = 300.0  # after a boot a driver opens eight GPUs in half a minute, and a fabric registers them in minutes
 LOOK_S = 0.2
 
 
 async def validate(around: Surroundings, gpu: str, clock: Clock, settle_s: float) -> Outcome:
     """Check a GPU once every reading of it is newer than now; slow ones come every ``settle_s``."""
-    sample = await _fresh(around, gpu, clock, settle_s)
-    if sample is None:
+    checks = await _checked(around, gpu, clock, settle_s)
+    if not checks:
         return Outcome(ActionState.REFUSED, f"no reading of it came within {PATIENCE_S:.0f} s: nothing is known of it")
-    checks = baseline(sample, clock.now())
     for check in checks:  # problems first
         around.take(check)
     return judged(checks)
@@ -40,11 +40,25 @@ def judged(checks: tuple[Check, ...]) -> Outcome:
     return Outcome(ActionState.DONE, f"passed: {', '.join(passed)}{more}")
 
 
-async def _fresh(around: Surroundings, gpu: str, clock: Clock, settle_s: float) -> GpuSample | None:
+async def _checked(around: Surroundings, gpu: str, clock: Clock, settle_s: float) -> tuple[Check, ...]:
+    """The checks once they are final, or as they are when the patience is over; none without a new reading."""
     begun, until = clock.now(), clock.monotonic() + PATIENCE_S
-    while clock.monotonic() < until:
-        sample = around.sample(gpu)
-        if sample is not None and sample.at > begun + (settle_s if sample.error is None else 0.0):
-            return sample
+    checks: tuple[Check, ...] = ()
+    while not _is_final(checks) and clock.monotonic() < until:
         await asyncio.sleep(LOOK_S)
-    return None
+        sample = around.sample(gpu)
+        if sample is not None and _is_new(sample, begun, settle_s):
+            checks = baseline(sample, clock.now())
+    return checks
+
+
+def _is_new(sample: GpuSample, begun: float, settle_s: float) -> bool:
+    return sample.at > begun + (settle_s if sample.error is None else 0.0)
+
+
+def _is_final(checks: tuple[Check, ...]) -> bool:
+    """A fabric that still registers the GPU, and a driver that cannot read it yet, are waited for."""
+    problems = [check.code for check in checks if check.result == "problem"]
+    if problems:
+        return any(code != INCOMPLETE for code in problems)
+    return any((check.check, check.result) == ("presence", "pass") for check in checks)

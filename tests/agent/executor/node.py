@@ -63,6 +63,7 @@ class Around:
         self.replicas: frozenset[int] = frozenset()
         self.drivers: frozenset[int] = frozenset()
         self.seen: list[AnyObservation] = []
+        self.looks = 0
 
     @property
     def boot_id(self) -> str:
@@ -72,6 +73,7 @@ class Around:
         return tuple(gpu.uuid.decode() for gpu in self.state.gpus)
 
     def sample(self, gpu: str) -> GpuSample | None:
+        self.looks += 1
         slot = self.gpus().index(gpu)
         block = self.state.gpus[slot]
         error = "GPU_IS_LOST" if block.lost else None

@@ -196,6 +196,17 @@ async def test_a_gpu_with_a_fault_fails_its_validation(node, fault, check, code)
     assert (node.around.seen[0].check, node.around.seen[0].code) == (check, code)
 
 
+async def test_a_fabric_that_still_registers_the_gpu_is_waited_for(node):
+    node.state.gpus[0].fabric_state = 2
+    async with running(node):
+        node.executor.take([validate_of(node)])
+        looks = node.around.looks
+        await until(lambda: node.around.looks > looks + 2)
+        assert node.ended("v-1") is None
+        node.state.gpus[0].fabric_state = 3
+        assert (await until(lambda: node.ended("v-1")))[1] is ActionState.DONE
+
+
 # -- reboot ---------------------------------------------------------------------------------------------
 
 
