@@ -63,7 +63,8 @@ class Adapter(msgspec.Struct, frozen=True, kw_only=True):
     health: str = "/health"
     farewell: Farewell = Farewell.SIGTERM
     has_beat: bool = False  # it writes the beat file; without one /metrics is its beat
-    named_by: tuple[str, ...] = ()  # words of a command line that starts it
+    named_by: tuple[str, ...] = ()  # programs that start it
+    named_with: tuple[str, ...] = ()  # flags without which a program of that name is another
     model_flags: tuple[str, ...] = ()
     default_port: int | None = None
     exits: Mapping[int, str] = {}  # exit codes that say more than *crashed*

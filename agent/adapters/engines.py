@@ -29,7 +29,8 @@ def by_metrics(text: str) -> Adapter:
 def by_command(words: Sequence[str]) -> Adapter | None:
     """The engine that this command line starts (its program first), if that is plain to see."""
     program = PurePath(words[0]).name if words else ""
-    return next((one for one in ENGINES.values() if program in one.named_by), None)
+    named = (one for one in ENGINES.values() if program in one.named_by)
+    return next((one for one in named if set(one.named_with) <= set(words)), None)
 
 
 def flag(words: Sequence[str], *names: str) -> str | None:

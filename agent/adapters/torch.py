@@ -41,5 +41,8 @@ TORCH = Adapter(
     ready="/ready",
     farewell=Farewell.DOOR,
     has_beat=True,
+    named_by=("engine",),  # python -m engine, started by hand or as corral-replica@NAME
+    named_with=("--listen", "--beat"),
+    model_flags=("--served-name", "--model"),
     exits={CUT_OFF: "cut off"},
 )

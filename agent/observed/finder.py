@@ -88,8 +88,8 @@ class Finder:
 
     def _server(self, head: Process, engine: Adapter, pids: Sequence[int], gpus: tuple[str, ...], now: float) -> Server:
         words, processes = self._words(head.pid), self._processes
-        said = flag(words, "--port")
-        port = int(said) if said and said.isdigit() else engine.default_port
+        said = (flag(words, "--port", "--listen") or "").rpartition(":")[2]
+        port = int(said) if said.isdigit() else engine.default_port
         hostname = processes.variable(head.pid, "HOSTNAME")
         return Server(
             process=head,

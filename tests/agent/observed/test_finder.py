@@ -106,6 +106,8 @@ def test_without_the_right_a_port_of_another_user_is_nothing(tree):
         (("python3.11", "-m", "vllm.entrypoints.openai.api_server", "--model", "x"), "vllm"),
         (("/opt/venv/bin/python", "-u", "-m", "sglang.launch_server", "--model", "x"), "sglang"),
         (("/usr/bin/trtllm-serve", "x"), "command"),
+        (("python3", "-P", "-m", "engine", "--model", "x", "--listen", "127.0.0.1:7430", "--beat", "/run/b"), "torch"),
+        (("/usr/games/engine", "--listen", "1"), None),
         (("bash", "-c", "vllm serve x"), None),
         ((), None),
     ],
