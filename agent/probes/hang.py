@@ -19,10 +19,10 @@ from agent.probes.scene import Scene
 from agent.probes.streak import NEEDED
 from vocab.events import Recovery, Severity, Source
 from vocab.observations import AnyObservation, DriverCall, HostSample, KernelRecord, NodeSeen, ProcessSeen
+from vocab.programs import TOOLS
 
 CODE = "driver_hang"
 PATIENCE_S = 120.0  # kernel.hung_task_timeout_secs
-TOOLS = ("nvidia-", "nv-", "nvsm", "dcgm", "nvidia_")  # names of NVIDIA's own programs begin so
 BLOCKED = re.compile(r"INFO: task (.{1,64}):(\d{1,10}) blocked for more than \d+ seconds")
 IN_DRIVER = ("[nvidia]", "[nvidia_uvm]", "[nvidia_modeset]", "[nvidia_drm]", "[gdrdrv]")
 TRACE_S = 1.0  # the kernel prints the trace with the complaint

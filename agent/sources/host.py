@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 import agent
-from agent.sources.host_child import GROUPS, Said
+from agent.sources.host_child import GROUPS, Options, Said
 from agent.sources.source import Emit
 from vocab.clock import Clock
 from vocab.observations import SourceState
@@ -53,8 +53,7 @@ class HostSource:
     ) -> None:
         self._node = node
         self._clock = clock
-        self._arguments = [f"--node={node}", f"--state-dir={state_dir}", f"--proc={proc}", f"--sys={sys_}"]
-        self._arguments += [f"--period-s={period_s}", *(f"--port={port}" for port in ports)]
+        self._options = Options(node, str(proc), str(sys_), str(state_dir), period_s, ports)
         self._silent_s = silent_s
         self._look_s = look_s
         self._retry_s = retry_s
@@ -85,7 +84,7 @@ class HostSource:
             sys.executable,
             "-m",
             "agent.sources.host_child",
-            *self._arguments,
+            msgspec.json.encode(self._options).decode(),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": path},

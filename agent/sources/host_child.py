@@ -1,11 +1,10 @@
-"""The process that reads the host: ``python -m agent.sources.host_child …``.
+"""The process that reads the host: ``python -m agent.sources.host_child OPTIONS``.
 
 A file of sysfs can hang as a driver call does (a network card whose firmware does not answer), and a thread that hangs
 keeps its whole process. So the reads are here and not in the agent, a thread for each group; the agent hears what they
 find as JSON lines and what hangs by its silence. It ends when its standard input does, that is with the agent.
 """
 
-import argparse
 import os
 import sys
 import threading
@@ -30,18 +29,30 @@ class Said(msgspec.Struct, frozen=True):
     seen: tuple[HostSample | ProcessSeen, ...] = ()
 
 
+class Options(msgspec.Struct, frozen=True):
+    """The one argument of the process, as JSON (argparse would cost a megabyte): paths, period, ports to be up."""
+
+    node: str
+    proc: str = "/proc"
+    sys: str = "/sys"
+    state_dir: str = "/"
+    period_s: float = 10.0
+    ports: tuple[str, ...] = ()
+
+
 Look = Callable[[], Iterator[HostSample | ProcessSeen]]
 
 
-def looks(proc: Path, sys_: Path, state_dir: Path, node: str, named: tuple[str, ...]) -> dict[str, Look]:
+def looks(options: Options) -> dict[str, Look]:
     """What each group reads."""
+    node, proc, sys_, state_dir = options.node, Path(options.proc), Path(options.sys), Path(options.state_dir)
     processes = Processes(proc)
 
     def machine() -> Iterator[HostSample]:
         yield HostSample(at=time.time(), node=node, readings=read_machine(proc, state_dir))
 
     def ports() -> Iterator[HostSample]:
-        devices = read_ports(sys_, named)
+        devices = read_ports(sys_, options.ports)
         if devices:
             yield HostSample(at=time.time(), node=node, devices=devices)
 
@@ -87,18 +98,11 @@ def _end_on_defect(args: threading.ExceptHookArgs) -> None:
 
 def main() -> int:
     """The process."""
-    parser = argparse.ArgumentParser(prog="agent.sources.host_child")
-    parser.add_argument("--node", required=True)
-    parser.add_argument("--proc", type=Path, default=Path("/proc"))
-    parser.add_argument("--sys", type=Path, default=Path("/sys"))
-    parser.add_argument("--state-dir", type=Path, default=Path("/"), help="the folder whose disk counts")
-    parser.add_argument("--period-s", type=float, default=10.0, help="seconds between two looks")
-    parser.add_argument("--port", action="append", default=[], help="a network port that has to be up")
-    options = parser.parse_args()
+    options = msgspec.json.decode(sys.argv[1], type=Options)
     mouth = Mouth(os.dup(1))
     os.dup2(2, 1)
     threading.excepthook = _end_on_defect
-    for group, look in looks(options.proc, options.sys, options.state_dir, options.node, tuple(options.port)).items():
+    for group, look in looks(options).items():
         threading.Thread(target=mouth.say, args=(group, look, options.period_s), name=group, daemon=True).start()
     while os.read(0, 4096):
         pass

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import msgspec
 
-from agent.probes.hang import TOOLS
 from agent.replicas.identity import TICKS_PER_S
 from vocab.observations import ProcessSeen
+from vocab.programs import TOOLS
 
 CODE = ("nv_", "_nv", "nvidia", "uvm_", "rm_", "os_acquire", "osAcquire")  # functions of the driver's modules
 PF_KTHREAD = 0x00200000  # linux/sched.h: a thread of the kernel itself

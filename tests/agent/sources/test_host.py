@@ -60,7 +60,7 @@ async def test_a_file_that_hangs_degrades_the_source_and_stops_no_other_group(tr
 async def test_a_child_that_ends_is_reported_and_started_again(tree: Path) -> None:
     async with running(source(tree)) as found:
         await found.find(HostSample)
-        (child,) = [pid for pid in pids() if f"--state-dir={tree}" in arguments(pid)]
+        (child,) = [pid for pid in pids() if any(f'"{tree}"' in word for word in arguments(pid))]
         os.kill(child, signal.SIGKILL)
         down = await found.find(SourceState, lambda one: one.state == "down")
         assert (down.error or "").startswith("CHILD_DIED: ")
@@ -70,4 +70,4 @@ async def test_a_child_that_ends_is_reported_and_started_again(tree: Path) -> No
 async def test_the_child_ends_with_the_agent(tree: Path) -> None:
     async with running(source(tree)) as found:
         await found.find(HostSample)
-    assert not [pid for pid in pids() if f"--state-dir={tree}" in arguments(pid)]
+    assert not [pid for pid in pids() if any(f'"{tree}"' in word for word in arguments(pid))]

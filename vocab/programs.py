@@ -1,0 +1,3 @@
+"""NVIDIA's own programs, by how the kernel names their processes."""
+
+TOOLS = ("nvidia-", "nv-", "nvsm", "dcgm", "nvidia_")  # names begin so: nvidia-smi, nv-hostengine, nv-fabricmanager …
