@@ -15,7 +15,11 @@ from uuid import uuid4
 
 from agent.api import Api
 from agent.config import AgentConfig
+from agent.diag.child import PROGRAM
+from agent.diag.diag import Diag
+from agent.diag.route import route
 from agent.export import Export
+from agent.ground import NodeGround
 from agent.hands import Hands
 from agent.hardware import hardware
 from agent.latest import Latest
@@ -87,10 +91,15 @@ class Agent:
             ring=self.ring, observed=self.observed.statuses,
             has_looked=lambda: self.observed.has_looked() or not config.observe_replicas,
         )  # fmt: skip
+        ground = NodeGround(
+            hardware=self.hardware, loop=self.loop, latest=self.latest, supervisor=self.supervisor, warden=self.warden,
+            observed=self.observed.statuses,
+        )  # fmt: skip
+        self.diag = Diag(ground, config.diag_program or PROGRAM, clock)
         self.hands = Hands(
             node=node, level=config.level, state_dir=config.state_dir, pause_file=config.pause_file, clock=clock,
             hardware=self.hardware, loop=self.loop, latest=self.latest, supervisor=self.supervisor, warden=self.warden,
-            export=self.export,
+            export=self.export, diag=self.diag,
         )  # fmt: skip
         self.warden.hands = self.hands
         self._client = Client(config.controller, token=self._token, tls=_client_tls(config))
@@ -113,6 +122,7 @@ class Agent:
             self.loop, self.latest, self.warden, self.spool, self.uplink, config.controller, self.hardware, self.ring
         )
         app = api.app(self.export, self._token)
+        app.router.add_post("/api/v1/diag", route(self.diag))
         runner = await listen(app, config.listen, token=self._token, tls=_server_tls(config))
         self.listens = True
         try:

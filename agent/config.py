@@ -49,6 +49,7 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     network_ports: tuple[str, ...] = ()  # those that have to be up; all others count if they had a link in this boot
     replica_base_port: Annotated[int, msgspec.Meta(ge=1, le=65000)] = 7430
     replica_program: tuple[str, ...] = ()  # takes the engine's flags in its place; empty: this Python's own engine
+    diag_program: tuple[str, ...] = ()  # measures in active checks; empty: this Python's own engine (docs/diag.md)
     observe_replicas: bool = True  # look for engines on this node's GPUs that Corral did not start
     spool_limit_bytes: Annotated[int, msgspec.Meta(ge=LEAST_SPOOL_BYTES)] = 16 * 2**20
     recording_limit_bytes: Annotated[int, msgspec.Meta(ge=0)] = 16 * 2**20  # of raw observations; 0: none are kept

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import msgspec
 
+from agent.diag.diag import Diag
 from agent.executor.evidence import Evidence
 from agent.executor.executor import Executor
 from agent.executor.journal import Entry, Journal
@@ -18,7 +19,7 @@ from agent.replicas.supervisor import Supervisor
 from agent.warden import Warden
 from vocab.clock import Clock
 from vocab.messages import ActionItem, Order
-from vocab.observations import AnyObservation, GpuSample
+from vocab.observations import AnyObservation, Check, GpuSample
 from vocab.states import ActionKind, ActionState, Level
 
 
@@ -39,6 +40,7 @@ class Hands:
         supervisor: Supervisor,
         warden: Warden,
         export: Export,
+        diag: Diag,
     ) -> None:
         self._export = export
         self._node = node
@@ -48,6 +50,7 @@ class Hands:
         self._latest = latest
         self._supervisor = supervisor
         self._warden = warden
+        self._diag = diag
         self._journal = Journal(state_dir / "repairs.json")
         self._helper = hardware.helper()
         self._evidence = Evidence(state_dir / "evidence", self._helper, hardware.kernel_log, self._readings)
@@ -119,9 +122,13 @@ class Hands:
         view = self._latest.gpus.get(gpu)
         return view.sample if view is not None else None
 
+    async def diagnose(self, gpu: str) -> tuple[Check, ...]:
+        """The active checks that may run on it now."""
+        return await self._diag.validate(gpu)
+
     def driver_pids(self) -> frozenset[int]:
         """Our own children that have the driver open."""
-        return self._hardware.driver_pids()
+        return self._hardware.driver_pids() | self._diag.pids()
 
     def replica_pids(self) -> frozenset[int]:
         """The processes of the replicas that we started."""
@@ -130,6 +137,7 @@ class Hands:
 
     async def let_go(self) -> None:
         """End our own children that have the driver open."""
+        self._diag.stop("a repair of the node needs the driver")
         await self._hardware.let_go()
 
     def take_up(self) -> None:

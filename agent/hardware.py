@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from agent.config import AgentConfig
+from agent.diag.bench import Bench, of_gpu
 from agent.driver import dcgm_source, exporter_source, nvml_source
 from agent.replicas.identity import boot_id as machine_boot_id
 from agent.replicas.record import ReplicaRecord
@@ -16,7 +17,7 @@ from agent.roothelper.client import ChildHelper, Helper, SocketHelper
 from agent.sources.kernel_log import kernel_log
 from agent.sources.kmsg import KmsgSource, RealKmsg, RecordReader, VirtualKmsg
 from agent.sources.source import Source
-from agent.surroundings import around_gpus, owners_checks, with_what_nvml_lacks
+from agent.surroundings import around_gpus, owners_checks
 from vocab.clock import Clock
 from vocab.errors import InputError, Refused
 
@@ -64,6 +65,10 @@ class Hardware(Protocol):
 
     def kernel_log(self) -> Sequence[bytes]:
         """The newest records. Raises OSError."""
+        ...
+
+    def bench(self, gpu: str) -> Bench:
+        """On what active checks of a GPU run."""
         ...
 
     def driver_pids(self) -> frozenset[int]:
@@ -114,6 +119,10 @@ class RealNode:
     def kernel_log(self) -> Sequence[bytes]:
         """Of /dev/kmsg. Raises OSError."""
         return newest(RealKmsg(self._config.kmsg))
+
+    def bench(self, gpu: str) -> Bench:
+        """The GPU itself, and DCGM unless it is switched off."""
+        return of_gpu(self._config)
 
     def driver_pids(self) -> frozenset[int]:
         """The children that have the driver's library open."""
@@ -174,6 +183,12 @@ class VirtualNode:
     def kernel_log(self) -> Sequence[bytes]:
         """Its own."""
         return newest(VirtualKmsg(self._state))
+
+    def bench(self, gpu: str) -> Bench:
+        """The CPU, with the faults that have befallen this GPU."""
+        from agent.virtual.faults import befallen
+
+        return Bench(device="cpu", faults=befallen(self._state, gpu))
 
     def driver_pids(self) -> frozenset[int]:
         """None: the file is read in this process, as no driver could be."""

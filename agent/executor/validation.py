@@ -1,12 +1,13 @@
 """What a node answers to *validate*: the baseline checks of one GPU, on readings that are newer than the order.
 
-Only reading: it is safe at any time, and twice is as good as once. Checks that run work on the GPU belong beside
-``agent.checks.baseline``, and their results into the same list.
+Where these find no problem, work is run on it: the quick active checks, and the medium ones if it is held and empty
+(docs/diag.md). That is safe at any time, and twice is as good as once. What cannot be run is not known, no failure.
 """
 
 import asyncio
+import contextlib
 
-from agent.checks.baseline import baseline
+from agent.checks.baseline import ORDER, baseline
 from agent.executor.work import Outcome, Surroundings
 from agent.probes.fabric import INCOMPLETE
 from vocab.clock import Clock
@@ -14,6 +15,7 @@ from vocab.observations import Check, GpuSample
 from vocab.states import ActionState
 
 PATIENCE_S = 300.0  # after a boot a driver opens eight GPUs in half a minute, and a fabric registers them in minutes
+ACTIVE_S = 540.0  # with the patience within the 900 s of an order; other GPUs of the node may have their turn first
 LOOK_S = 0.2
 
 
@@ -22,6 +24,8 @@ async def validate(around: Surroundings, gpu: str, clock: Clock, settle_s: float
     checks = await _checked(around, gpu, clock, settle_s)
     if not checks:
         return Outcome(ActionState.REFUSED, f"no reading of it came within {PATIENCE_S:.0f} s: nothing is known of it")
+    if not any(check.result == "problem" for check in checks):
+        checks = tuple(sorted((*checks, *await _active(around, gpu)), key=lambda check: ORDER.index(check.result)))
     for check in checks:  # problems first
         around.take(check)
     return judged(checks)
@@ -50,6 +54,14 @@ async def _checked(around: Surroundings, gpu: str, clock: Clock, settle_s: float
         if sample is not None and _is_new(sample, begun, settle_s):
             checks = baseline(sample, clock.now())
     return checks
+
+
+async def _active(around: Surroundings, gpu: str) -> tuple[Check, ...]:
+    """Nothing, if they do not end within an order's time."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(ACTIVE_S):
+            return await around.diagnose(gpu)
+    return ()
 
 
 def _is_new(sample: GpuSample, begun: float, settle_s: float) -> bool:

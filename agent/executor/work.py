@@ -12,7 +12,7 @@ from agent.roothelper.client import Helper
 from agent.roothelper.requests import AnyReply, AnyRequest, Denied, Failed, Holder, Survey, Surveyed
 from vocab.clock import Clock
 from vocab.errors import Refused, Unreachable
-from vocab.observations import AnyObservation, GpuSample
+from vocab.observations import AnyObservation, Check, GpuSample
 from vocab.states import ActionState
 
 RESERVED_S = 45.0  # of an order's time, kept from the evidence for the repair itself
@@ -43,6 +43,10 @@ class Surroundings(Protocol):
 
     def sample(self, gpu: str) -> GpuSample | None:
         """The last reading of a GPU."""
+        ...
+
+    async def diagnose(self, gpu: str) -> tuple[Check, ...]:
+        """The active checks that may run on it now; not yet judged."""
         ...
 
     def driver_pids(self) -> frozenset[int]:

@@ -21,7 +21,7 @@ FAILED_COOLING_C = 91.0  # over the slowdown temperature of every board of the t
 HIGH_SBE_RATE = 4096  # corrected errors that make the driver mask the interrupt [H]
 ADDRESS = "0x0000000018f31d80"
 
-Kind = Literal["xid", "thermal", "power_brake", "ecc", "remap", "link", "hang", "clear"]
+Kind = Literal["xid", "thermal", "power_brake", "ecc", "remap", "link", "hang", "corrupt", "clear"]
 
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -181,10 +181,16 @@ def _hang(_: VirtualState, gpu: Any, __: Fault) -> None:
     gpu.hang = 1
 
 
+def _compute_wrong(_: VirtualState, gpu: Any, __: Fault) -> None:
+    """Nothing reports it, and neither a reset nor a reboot heals it: an active check finds it."""
+    gpu.corrupt = 1
+
+
 def _clear(_: VirtualState, gpu: Any, __: Fault) -> None:
     """As if the board had been replaced by a good one of the same identity; lifetime counters included."""
-    for name in ("lost", "hang", "removed", "power_brake", "heat_c", "recovery_action", "sram_threshold_exceeded"):
+    for name in ("lost", "hang", "corrupt", "removed", "power_brake", "heat_c", "recovery_action"):
         setattr(gpu, name, 0)
+    gpu.sram_threshold_exceeded = 0
     for name in ("remap_correctable", "remap_uncorrectable", "remap_pending", "remap_failed"):
         setattr(gpu, name, 0)
     for unit in ("dram", "sram"):
@@ -210,5 +216,14 @@ _ACTS: dict[str, Callable[[VirtualState, Any, Fault], None]] = {
     "remap": _remap,
     "link": _link,
     "hang": _hang,
+    "corrupt": _compute_wrong,
     "clear": _clear,
 }
+
+
+def befallen(state: VirtualState, uuid: str) -> tuple[str, ...]:
+    """Which faults of this GPU befall work that is done in its place (``lost``, ``hang``, ``corrupt``)."""
+    gpu = next((gpu for gpu in state.gpus if gpu.uuid.decode() == uuid), None)
+    if gpu is None or gpu.removed:
+        return ("lost",)
+    return tuple(name for name in ("lost", "hang", "corrupt") if getattr(gpu, name))

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 MAGIC = b"CORRALVN"
-VERSION = 2
+VERSION = 3
 MAX_GPUS = 8
 MAX_LINKS = 18
 MAX_PROCESSES = 16
@@ -91,6 +91,8 @@ GPU = Block(
         _F("lost", "u32", "0, or the NVML code that every call on this GPU returns (15 GPU_IS_LOST)"),
         _F("removed", "u32", "1: the device count shrinks by this GPU"),
         _F("hang", "u32", "1: every call on this GPU blocks until this is 0"),
+        _F("corrupt", "u32", "1: it computes wrong results, and nothing reports it"),
+        _F("spare", "u32", "keeps heat_c aligned"),
         _F("power_brake", "u32", "1: the chassis asserts the power-brake signal"),
         _F("introduced", "u32", "1: the driver has printed its UUID and serial in this boot"),
         _F("instance_count", "u32", "MIG instances"),

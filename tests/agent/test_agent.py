@@ -27,6 +27,7 @@ from vocab.states import Level
 from wire.client import Client
 
 ROOT = Path(__file__).parents[2]
+FAKE_DIAG = (sys.executable, str(ROOT / "tests" / "fakes" / "diag.py"))  # PyTorch alone takes seconds to start
 
 
 def free_port():
@@ -39,6 +40,7 @@ def configured(folder, controller="http://127.0.0.1:9", **changes):
     usual = {
         "node": "n1", "controller": controller, "listen": f"127.0.0.1:{free_port()}", "state_dir": folder / "state",
         "run_dir": folder / "run", "level": Level.REPAIR, "virtual": "8xH100", "pause_file": folder / "PAUSE",
+        "diag_program": FAKE_DIAG,
     }  # fmt: skip
     return AgentConfig(**(usual | changes))
 

@@ -50,7 +50,8 @@ async def test_a_validation_is_answered_with_what_was_checked(tmp_path):
         controller.want(wants(1, Order(id="v-1", of=VALIDATE, token="1.8", ttl_s=900.0, gpu=gpu_of(node))))
         await controller.until(lambda c: answers(c, "v-1") == [ActionState.DONE], PATIENCE_S)
         recorded = b"".join(node.agent.ring.lines())
-        assert recorded.count(b'"obs":"check"') == 5
+        assert recorded.count(b'"obs":"check"') == 5 + 2  # the quick active checks
+        assert b'"check":"canary"' in recorded
 
 
 async def test_a_pause_of_the_node_keeps_its_hands_still(tmp_path):

@@ -18,7 +18,7 @@ from agent.virtual.view import links_of, readings_of
 from vocab.clock import SystemClock
 from vocab.errors import Unreachable
 from vocab.messages import Order
-from vocab.observations import AnyObservation, GpuSample
+from vocab.observations import AnyObservation, Check, GpuSample
 from vocab.states import ActionKind, ActionState, Level
 
 Told = tuple[str, ActionState, str]
@@ -62,6 +62,7 @@ class Around:
         self.events: list[str] = []
         self.replicas: frozenset[int] = frozenset()
         self.drivers: frozenset[int] = frozenset()
+        self.active: tuple[Check, ...] = ()
         self.seen: list[AnyObservation] = []
         self.looks = 0
 
@@ -81,6 +82,9 @@ class Around:
             at=self.state.clock.now(), node="n1", gpu=gpu, error=error,
             readings=None if error else readings_of(block), links={} if error else links_of(block),
         )  # fmt: skip
+
+    async def diagnose(self, gpu: str) -> tuple[Check, ...]:
+        return self.active
 
     def driver_pids(self) -> frozenset[int]:
         return self.drivers

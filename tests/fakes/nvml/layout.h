@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #define CORRAL_MAGIC "CORRALVN"
-#define CORRAL_VERSION 2
+#define CORRAL_VERSION 3
 #define CORRAL_MAX_GPUS 8
 #define CORRAL_MAX_LINKS 18
 #define CORRAL_MAX_PROCESSES 16
@@ -74,6 +74,8 @@ typedef struct {
     uint32_t lost; /* 0, or the NVML code that every call on this GPU returns (15 GPU_IS_LOST) */
     uint32_t removed; /* 1: the device count shrinks by this GPU */
     uint32_t hang; /* 1: every call on this GPU blocks until this is 0 */
+    uint32_t corrupt; /* 1: it computes wrong results, and nothing reports it */
+    uint32_t spare; /* keeps heat_c aligned */
     uint32_t power_brake; /* 1: the chassis asserts the power-brake signal */
     uint32_t introduced; /* 1: the driver has printed its UUID and serial in this boot */
     uint32_t instance_count; /* MIG instances */
@@ -152,7 +154,7 @@ typedef struct {
     corral_process_t processes[16];
     corral_instance_t instances[7];
 } corral_gpu_t;
-_Static_assert(sizeof(corral_gpu_t) == 2272, "corral_gpu_t");
+_Static_assert(sizeof(corral_gpu_t) == 2280, "corral_gpu_t");
 _Static_assert(offsetof(corral_gpu_t, uuid) == 0, "corral_gpu_t.uuid");
 _Static_assert(offsetof(corral_gpu_t, serial) == 48, "corral_gpu_t.serial");
 _Static_assert(offsetof(corral_gpu_t, name) == 80, "corral_gpu_t.name");
@@ -167,83 +169,85 @@ _Static_assert(offsetof(corral_gpu_t, minor) == 228, "corral_gpu_t.minor");
 _Static_assert(offsetof(corral_gpu_t, lost) == 232, "corral_gpu_t.lost");
 _Static_assert(offsetof(corral_gpu_t, removed) == 236, "corral_gpu_t.removed");
 _Static_assert(offsetof(corral_gpu_t, hang) == 240, "corral_gpu_t.hang");
-_Static_assert(offsetof(corral_gpu_t, power_brake) == 244, "corral_gpu_t.power_brake");
-_Static_assert(offsetof(corral_gpu_t, introduced) == 248, "corral_gpu_t.introduced");
-_Static_assert(offsetof(corral_gpu_t, instance_count) == 252, "corral_gpu_t.instance_count");
-_Static_assert(offsetof(corral_gpu_t, bad_field) == 256, "corral_gpu_t.bad_field");
-_Static_assert(offsetof(corral_gpu_t, bad_code) == 260, "corral_gpu_t.bad_code");
-_Static_assert(offsetof(corral_gpu_t, heat_c) == 264, "corral_gpu_t.heat_c");
-_Static_assert(offsetof(corral_gpu_t, calls) == 272, "corral_gpu_t.calls");
-_Static_assert(offsetof(corral_gpu_t, core_c) == 280, "corral_gpu_t.core_c");
-_Static_assert(offsetof(corral_gpu_t, memory_c) == 288, "corral_gpu_t.memory_c");
-_Static_assert(offsetof(corral_gpu_t, power_exact_w) == 296, "corral_gpu_t.power_exact_w");
-_Static_assert(offsetof(corral_gpu_t, energy_exact_j) == 304, "corral_gpu_t.energy_exact_j");
-_Static_assert(offsetof(corral_gpu_t, temperature_c) == 312, "corral_gpu_t.temperature_c");
-_Static_assert(offsetof(corral_gpu_t, memory_temperature_c) == 316, "corral_gpu_t.memory_temperature_c");
-_Static_assert(offsetof(corral_gpu_t, temperature_max_c) == 320, "corral_gpu_t.temperature_max_c");
-_Static_assert(offsetof(corral_gpu_t, temperature_slowdown_c) == 324, "corral_gpu_t.temperature_slowdown_c");
-_Static_assert(offsetof(corral_gpu_t, temperature_shutdown_c) == 328, "corral_gpu_t.temperature_shutdown_c");
-_Static_assert(offsetof(corral_gpu_t, power_mw) == 332, "corral_gpu_t.power_mw");
-_Static_assert(offsetof(corral_gpu_t, power_limit_mw) == 336, "corral_gpu_t.power_limit_mw");
-_Static_assert(offsetof(corral_gpu_t, power_limit_min_mw) == 340, "corral_gpu_t.power_limit_min_mw");
-_Static_assert(offsetof(corral_gpu_t, power_limit_max_mw) == 344, "corral_gpu_t.power_limit_max_mw");
-_Static_assert(offsetof(corral_gpu_t, sm_mhz) == 348, "corral_gpu_t.sm_mhz");
-_Static_assert(offsetof(corral_gpu_t, sm_max_mhz) == 352, "corral_gpu_t.sm_max_mhz");
-_Static_assert(offsetof(corral_gpu_t, memory_mhz) == 356, "corral_gpu_t.memory_mhz");
-_Static_assert(offsetof(corral_gpu_t, utilization_percent) == 360, "corral_gpu_t.utilization_percent");
-_Static_assert(offsetof(corral_gpu_t, memory_utilization_percent) == 364, "corral_gpu_t.memory_utilization_percent");
-_Static_assert(offsetof(corral_gpu_t, performance_state) == 368, "corral_gpu_t.performance_state");
-_Static_assert(offsetof(corral_gpu_t, persistence) == 372, "corral_gpu_t.persistence");
-_Static_assert(offsetof(corral_gpu_t, clock_reasons) == 376, "corral_gpu_t.clock_reasons");
-_Static_assert(offsetof(corral_gpu_t, energy_mj) == 384, "corral_gpu_t.energy_mj");
-_Static_assert(offsetof(corral_gpu_t, power_violation_ns) == 392, "corral_gpu_t.power_violation_ns");
-_Static_assert(offsetof(corral_gpu_t, thermal_violation_ns) == 400, "corral_gpu_t.thermal_violation_ns");
-_Static_assert(offsetof(corral_gpu_t, sw_thermal_ns) == 408, "corral_gpu_t.sw_thermal_ns");
-_Static_assert(offsetof(corral_gpu_t, hw_thermal_ns) == 416, "corral_gpu_t.hw_thermal_ns");
-_Static_assert(offsetof(corral_gpu_t, power_brake_ns) == 424, "corral_gpu_t.power_brake_ns");
-_Static_assert(offsetof(corral_gpu_t, graphics_percent) == 432, "corral_gpu_t.graphics_percent");
-_Static_assert(offsetof(corral_gpu_t, sm_active_percent) == 440, "corral_gpu_t.sm_active_percent");
-_Static_assert(offsetof(corral_gpu_t, sm_occupancy_percent) == 448, "corral_gpu_t.sm_occupancy_percent");
-_Static_assert(offsetof(corral_gpu_t, tensor_percent) == 456, "corral_gpu_t.tensor_percent");
-_Static_assert(offsetof(corral_gpu_t, dram_percent) == 464, "corral_gpu_t.dram_percent");
-_Static_assert(offsetof(corral_gpu_t, pcie_tx_kb_per_s) == 472, "corral_gpu_t.pcie_tx_kb_per_s");
-_Static_assert(offsetof(corral_gpu_t, pcie_rx_kb_per_s) == 476, "corral_gpu_t.pcie_rx_kb_per_s");
-_Static_assert(offsetof(corral_gpu_t, memory_total_bytes) == 480, "corral_gpu_t.memory_total_bytes");
-_Static_assert(offsetof(corral_gpu_t, memory_reserved_bytes) == 488, "corral_gpu_t.memory_reserved_bytes");
-_Static_assert(offsetof(corral_gpu_t, memory_used_bytes) == 496, "corral_gpu_t.memory_used_bytes");
-_Static_assert(offsetof(corral_gpu_t, ecc_mode) == 504, "corral_gpu_t.ecc_mode");
-_Static_assert(offsetof(corral_gpu_t, ecc_mode_pending) == 508, "corral_gpu_t.ecc_mode_pending");
-_Static_assert(offsetof(corral_gpu_t, ecc_dram_corrected) == 512, "corral_gpu_t.ecc_dram_corrected");
-_Static_assert(offsetof(corral_gpu_t, ecc_sram_corrected) == 520, "corral_gpu_t.ecc_sram_corrected");
-_Static_assert(offsetof(corral_gpu_t, ecc_dram_uncorrected) == 528, "corral_gpu_t.ecc_dram_uncorrected");
-_Static_assert(offsetof(corral_gpu_t, ecc_sram_uncorrected) == 536, "corral_gpu_t.ecc_sram_uncorrected");
-_Static_assert(offsetof(corral_gpu_t, ecc_dram_corrected_lifetime) == 544, "corral_gpu_t.ecc_dram_corrected_lifetime");
-_Static_assert(offsetof(corral_gpu_t, ecc_sram_corrected_lifetime) == 552, "corral_gpu_t.ecc_sram_corrected_lifetime");
-_Static_assert(offsetof(corral_gpu_t, ecc_dram_uncorrected_lifetime) == 560, "corral_gpu_t.ecc_dram_uncorrected_lifetime");
-_Static_assert(offsetof(corral_gpu_t, ecc_sram_uncorrected_lifetime) == 568, "corral_gpu_t.ecc_sram_uncorrected_lifetime");
-_Static_assert(offsetof(corral_gpu_t, sram_threshold_exceeded) == 576, "corral_gpu_t.sram_threshold_exceeded");
-_Static_assert(offsetof(corral_gpu_t, remap_correctable) == 580, "corral_gpu_t.remap_correctable");
-_Static_assert(offsetof(corral_gpu_t, remap_uncorrectable) == 584, "corral_gpu_t.remap_uncorrectable");
-_Static_assert(offsetof(corral_gpu_t, remap_pending) == 588, "corral_gpu_t.remap_pending");
-_Static_assert(offsetof(corral_gpu_t, remap_failed) == 592, "corral_gpu_t.remap_failed");
-_Static_assert(offsetof(corral_gpu_t, banks) == 596, "corral_gpu_t.banks");
-_Static_assert(offsetof(corral_gpu_t, pcie_generation) == 616, "corral_gpu_t.pcie_generation");
-_Static_assert(offsetof(corral_gpu_t, pcie_generation_max) == 620, "corral_gpu_t.pcie_generation_max");
-_Static_assert(offsetof(corral_gpu_t, pcie_width) == 624, "corral_gpu_t.pcie_width");
-_Static_assert(offsetof(corral_gpu_t, pcie_width_max) == 628, "corral_gpu_t.pcie_width_max");
-_Static_assert(offsetof(corral_gpu_t, pcie_replays) == 632, "corral_gpu_t.pcie_replays");
-_Static_assert(offsetof(corral_gpu_t, fabric_state) == 636, "corral_gpu_t.fabric_state");
-_Static_assert(offsetof(corral_gpu_t, fabric_status) == 640, "corral_gpu_t.fabric_status");
-_Static_assert(offsetof(corral_gpu_t, fabric_health_mask) == 644, "corral_gpu_t.fabric_health_mask");
-_Static_assert(offsetof(corral_gpu_t, recovery_action) == 648, "corral_gpu_t.recovery_action");
-_Static_assert(offsetof(corral_gpu_t, mig_mode) == 652, "corral_gpu_t.mig_mode");
-_Static_assert(offsetof(corral_gpu_t, link_count) == 656, "corral_gpu_t.link_count");
-_Static_assert(offsetof(corral_gpu_t, process_count) == 660, "corral_gpu_t.process_count");
-_Static_assert(offsetof(corral_gpu_t, nvlink_tx_kib) == 664, "corral_gpu_t.nvlink_tx_kib");
-_Static_assert(offsetof(corral_gpu_t, nvlink_rx_kib) == 672, "corral_gpu_t.nvlink_rx_kib");
-_Static_assert(offsetof(corral_gpu_t, links) == 680, "corral_gpu_t.links");
-_Static_assert(offsetof(corral_gpu_t, processes) == 1400, "corral_gpu_t.processes");
-_Static_assert(offsetof(corral_gpu_t, instances) == 1656, "corral_gpu_t.instances");
+_Static_assert(offsetof(corral_gpu_t, corrupt) == 244, "corral_gpu_t.corrupt");
+_Static_assert(offsetof(corral_gpu_t, spare) == 248, "corral_gpu_t.spare");
+_Static_assert(offsetof(corral_gpu_t, power_brake) == 252, "corral_gpu_t.power_brake");
+_Static_assert(offsetof(corral_gpu_t, introduced) == 256, "corral_gpu_t.introduced");
+_Static_assert(offsetof(corral_gpu_t, instance_count) == 260, "corral_gpu_t.instance_count");
+_Static_assert(offsetof(corral_gpu_t, bad_field) == 264, "corral_gpu_t.bad_field");
+_Static_assert(offsetof(corral_gpu_t, bad_code) == 268, "corral_gpu_t.bad_code");
+_Static_assert(offsetof(corral_gpu_t, heat_c) == 272, "corral_gpu_t.heat_c");
+_Static_assert(offsetof(corral_gpu_t, calls) == 280, "corral_gpu_t.calls");
+_Static_assert(offsetof(corral_gpu_t, core_c) == 288, "corral_gpu_t.core_c");
+_Static_assert(offsetof(corral_gpu_t, memory_c) == 296, "corral_gpu_t.memory_c");
+_Static_assert(offsetof(corral_gpu_t, power_exact_w) == 304, "corral_gpu_t.power_exact_w");
+_Static_assert(offsetof(corral_gpu_t, energy_exact_j) == 312, "corral_gpu_t.energy_exact_j");
+_Static_assert(offsetof(corral_gpu_t, temperature_c) == 320, "corral_gpu_t.temperature_c");
+_Static_assert(offsetof(corral_gpu_t, memory_temperature_c) == 324, "corral_gpu_t.memory_temperature_c");
+_Static_assert(offsetof(corral_gpu_t, temperature_max_c) == 328, "corral_gpu_t.temperature_max_c");
+_Static_assert(offsetof(corral_gpu_t, temperature_slowdown_c) == 332, "corral_gpu_t.temperature_slowdown_c");
+_Static_assert(offsetof(corral_gpu_t, temperature_shutdown_c) == 336, "corral_gpu_t.temperature_shutdown_c");
+_Static_assert(offsetof(corral_gpu_t, power_mw) == 340, "corral_gpu_t.power_mw");
+_Static_assert(offsetof(corral_gpu_t, power_limit_mw) == 344, "corral_gpu_t.power_limit_mw");
+_Static_assert(offsetof(corral_gpu_t, power_limit_min_mw) == 348, "corral_gpu_t.power_limit_min_mw");
+_Static_assert(offsetof(corral_gpu_t, power_limit_max_mw) == 352, "corral_gpu_t.power_limit_max_mw");
+_Static_assert(offsetof(corral_gpu_t, sm_mhz) == 356, "corral_gpu_t.sm_mhz");
+_Static_assert(offsetof(corral_gpu_t, sm_max_mhz) == 360, "corral_gpu_t.sm_max_mhz");
+_Static_assert(offsetof(corral_gpu_t, memory_mhz) == 364, "corral_gpu_t.memory_mhz");
+_Static_assert(offsetof(corral_gpu_t, utilization_percent) == 368, "corral_gpu_t.utilization_percent");
+_Static_assert(offsetof(corral_gpu_t, memory_utilization_percent) == 372, "corral_gpu_t.memory_utilization_percent");
+_Static_assert(offsetof(corral_gpu_t, performance_state) == 376, "corral_gpu_t.performance_state");
+_Static_assert(offsetof(corral_gpu_t, persistence) == 380, "corral_gpu_t.persistence");
+_Static_assert(offsetof(corral_gpu_t, clock_reasons) == 384, "corral_gpu_t.clock_reasons");
+_Static_assert(offsetof(corral_gpu_t, energy_mj) == 392, "corral_gpu_t.energy_mj");
+_Static_assert(offsetof(corral_gpu_t, power_violation_ns) == 400, "corral_gpu_t.power_violation_ns");
+_Static_assert(offsetof(corral_gpu_t, thermal_violation_ns) == 408, "corral_gpu_t.thermal_violation_ns");
+_Static_assert(offsetof(corral_gpu_t, sw_thermal_ns) == 416, "corral_gpu_t.sw_thermal_ns");
+_Static_assert(offsetof(corral_gpu_t, hw_thermal_ns) == 424, "corral_gpu_t.hw_thermal_ns");
+_Static_assert(offsetof(corral_gpu_t, power_brake_ns) == 432, "corral_gpu_t.power_brake_ns");
+_Static_assert(offsetof(corral_gpu_t, graphics_percent) == 440, "corral_gpu_t.graphics_percent");
+_Static_assert(offsetof(corral_gpu_t, sm_active_percent) == 448, "corral_gpu_t.sm_active_percent");
+_Static_assert(offsetof(corral_gpu_t, sm_occupancy_percent) == 456, "corral_gpu_t.sm_occupancy_percent");
+_Static_assert(offsetof(corral_gpu_t, tensor_percent) == 464, "corral_gpu_t.tensor_percent");
+_Static_assert(offsetof(corral_gpu_t, dram_percent) == 472, "corral_gpu_t.dram_percent");
+_Static_assert(offsetof(corral_gpu_t, pcie_tx_kb_per_s) == 480, "corral_gpu_t.pcie_tx_kb_per_s");
+_Static_assert(offsetof(corral_gpu_t, pcie_rx_kb_per_s) == 484, "corral_gpu_t.pcie_rx_kb_per_s");
+_Static_assert(offsetof(corral_gpu_t, memory_total_bytes) == 488, "corral_gpu_t.memory_total_bytes");
+_Static_assert(offsetof(corral_gpu_t, memory_reserved_bytes) == 496, "corral_gpu_t.memory_reserved_bytes");
+_Static_assert(offsetof(corral_gpu_t, memory_used_bytes) == 504, "corral_gpu_t.memory_used_bytes");
+_Static_assert(offsetof(corral_gpu_t, ecc_mode) == 512, "corral_gpu_t.ecc_mode");
+_Static_assert(offsetof(corral_gpu_t, ecc_mode_pending) == 516, "corral_gpu_t.ecc_mode_pending");
+_Static_assert(offsetof(corral_gpu_t, ecc_dram_corrected) == 520, "corral_gpu_t.ecc_dram_corrected");
+_Static_assert(offsetof(corral_gpu_t, ecc_sram_corrected) == 528, "corral_gpu_t.ecc_sram_corrected");
+_Static_assert(offsetof(corral_gpu_t, ecc_dram_uncorrected) == 536, "corral_gpu_t.ecc_dram_uncorrected");
+_Static_assert(offsetof(corral_gpu_t, ecc_sram_uncorrected) == 544, "corral_gpu_t.ecc_sram_uncorrected");
+_Static_assert(offsetof(corral_gpu_t, ecc_dram_corrected_lifetime) == 552, "corral_gpu_t.ecc_dram_corrected_lifetime");
+_Static_assert(offsetof(corral_gpu_t, ecc_sram_corrected_lifetime) == 560, "corral_gpu_t.ecc_sram_corrected_lifetime");
+_Static_assert(offsetof(corral_gpu_t, ecc_dram_uncorrected_lifetime) == 568, "corral_gpu_t.ecc_dram_uncorrected_lifetime");
+_Static_assert(offsetof(corral_gpu_t, ecc_sram_uncorrected_lifetime) == 576, "corral_gpu_t.ecc_sram_uncorrected_lifetime");
+_Static_assert(offsetof(corral_gpu_t, sram_threshold_exceeded) == 584, "corral_gpu_t.sram_threshold_exceeded");
+_Static_assert(offsetof(corral_gpu_t, remap_correctable) == 588, "corral_gpu_t.remap_correctable");
+_Static_assert(offsetof(corral_gpu_t, remap_uncorrectable) == 592, "corral_gpu_t.remap_uncorrectable");
+_Static_assert(offsetof(corral_gpu_t, remap_pending) == 596, "corral_gpu_t.remap_pending");
+_Static_assert(offsetof(corral_gpu_t, remap_failed) == 600, "corral_gpu_t.remap_failed");
+_Static_assert(offsetof(corral_gpu_t, banks) == 604, "corral_gpu_t.banks");
+_Static_assert(offsetof(corral_gpu_t, pcie_generation) == 624, "corral_gpu_t.pcie_generation");
+_Static_assert(offsetof(corral_gpu_t, pcie_generation_max) == 628, "corral_gpu_t.pcie_generation_max");
+_Static_assert(offsetof(corral_gpu_t, pcie_width) == 632, "corral_gpu_t.pcie_width");
+_Static_assert(offsetof(corral_gpu_t, pcie_width_max) == 636, "corral_gpu_t.pcie_width_max");
+_Static_assert(offsetof(corral_gpu_t, pcie_replays) == 640, "corral_gpu_t.pcie_replays");
+_Static_assert(offsetof(corral_gpu_t, fabric_state) == 644, "corral_gpu_t.fabric_state");
+_Static_assert(offsetof(corral_gpu_t, fabric_status) == 648, "corral_gpu_t.fabric_status");
+_Static_assert(offsetof(corral_gpu_t, fabric_health_mask) == 652, "corral_gpu_t.fabric_health_mask");
+_Static_assert(offsetof(corral_gpu_t, recovery_action) == 656, "corral_gpu_t.recovery_action");
+_Static_assert(offsetof(corral_gpu_t, mig_mode) == 660, "corral_gpu_t.mig_mode");
+_Static_assert(offsetof(corral_gpu_t, link_count) == 664, "corral_gpu_t.link_count");
+_Static_assert(offsetof(corral_gpu_t, process_count) == 668, "corral_gpu_t.process_count");
+_Static_assert(offsetof(corral_gpu_t, nvlink_tx_kib) == 672, "corral_gpu_t.nvlink_tx_kib");
+_Static_assert(offsetof(corral_gpu_t, nvlink_rx_kib) == 680, "corral_gpu_t.nvlink_rx_kib");
+_Static_assert(offsetof(corral_gpu_t, links) == 688, "corral_gpu_t.links");
+_Static_assert(offsetof(corral_gpu_t, processes) == 1408, "corral_gpu_t.processes");
+_Static_assert(offsetof(corral_gpu_t, instances) == 1664, "corral_gpu_t.instances");
 
 typedef struct {
     uint64_t stamp; /* sequence number + 1; 0 while empty or being written */
@@ -297,7 +301,7 @@ typedef struct {
     corral_event_t events[256];
     corral_record_t log[512];
 } corral_node_t;
-_Static_assert(sizeof(corral_node_t) == 550984, "corral_node_t");
+_Static_assert(sizeof(corral_node_t) == 551048, "corral_node_t");
 _Static_assert(offsetof(corral_node_t, magic) == 0, "corral_node_t.magic");
 _Static_assert(offsetof(corral_node_t, version) == 8, "corral_node_t.version");
 _Static_assert(offsetof(corral_node_t, size) == 12, "corral_node_t.size");
@@ -320,7 +324,7 @@ _Static_assert(offsetof(corral_node_t, calls) == 304, "corral_node_t.calls");
 _Static_assert(offsetof(corral_node_t, log_next) == 312, "corral_node_t.log_next");
 _Static_assert(offsetof(corral_node_t, event_next) == 320, "corral_node_t.event_next");
 _Static_assert(offsetof(corral_node_t, gpus) == 328, "corral_node_t.gpus");
-_Static_assert(offsetof(corral_node_t, events) == 18504, "corral_node_t.events");
-_Static_assert(offsetof(corral_node_t, log) == 26696, "corral_node_t.log");
+_Static_assert(offsetof(corral_node_t, events) == 18568, "corral_node_t.events");
+_Static_assert(offsetof(corral_node_t, log) == 26760, "corral_node_t.log");
 
 #endif

@@ -1,0 +1,134 @@
+"""The program that measures, as a child in a process group of its own: read line by line, killed as a whole.
+
+A test that does not end by its deadline is unknown, and so are those after it. The child sees only the GPUs that it is
+given, has no more rights than the agent (``nobody``'s, where the agent is root), and ends with the agent, for its
+standard input is a pipe of ours.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from pwd import getpwnam
+from typing import Any
+
+import msgspec
+
+from agent.diag.bench import Bench
+from agent.diag.plan import DEADLINE_S, burn_s
+from vocab.diag import AnyFigures, Begun, Unmeasured
+
+PROGRAM = (sys.executable, "-m", "engine.diag")
+NICE_ON_CPU = ("nice", "-n", "10")  # as replicas on a CPU: the daemons come first
+KILL_S = 2.0  # a killed process that is not gone by then is inside the kernel
+MOST_LINE = 64 * 1024
+
+Take = Callable[[AnyFigures], Awaitable[None]]
+
+
+class Child:
+    """One run of the program. ``end`` may be called at any time, from another task."""
+
+    def __init__(self, program: Sequence[str], gpus: Sequence[str], bench: Bench, tests: Sequence[str]) -> None:
+        self._command = (
+            *(NICE_ON_CPU if bench.device == "cpu" else ()),
+            *program,
+            *("--device", bench.device, "--burn-s", f"{burn_s(bench.device):g}"),
+            *(part for fault in bench.faults for part in ("--fault", fault)),
+            *tests,
+        )
+        self._environment = environment(os.environ, gpus if bench.device == "cuda" else ())
+        self._left = list(tests)
+        self._why = ""
+        self._process: asyncio.subprocess.Process | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """While it runs."""
+        process = self._process
+        return process.pid if process is not None and process.returncode is None else None
+
+    def end(self, why: str) -> None:
+        """Kill it; what was not measured by then is unknown for this reason."""
+        self._why = self._why or why
+        if self._process is not None and self._process.returncode is None:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+
+    async def run(self, take: Take) -> None:
+        """Every test gives ``take`` one result, whatever becomes of the program."""
+        try:
+            self._process = await asyncio.create_subprocess_exec(
+                *self._command,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                env=self._environment,
+                start_new_session=True,
+                limit=MOST_LINE,
+                **_user(),
+            )
+        except (OSError, KeyError) as error:
+            self._why = f"the measuring program cannot be started: {error}"
+        else:
+            try:
+                await self._read(self._process, take)
+            finally:
+                self.end("it was broken off")
+                await _gone(self._process)
+        for test in self._left:
+            await take(Unmeasured(test=test, why=self._why or "the measuring program ended early; see the agent's log"))
+
+    async def _read(self, process: asyncio.subprocess.Process, take: Take) -> None:
+        assert process.stdout is not None
+        while self._left:
+            now = self._left[0]
+            try:
+                async with asyncio.timeout(DEADLINE_S[now]):
+                    line = await process.stdout.readline()
+            except TimeoutError:
+                self.end(f"{now} did not end within {DEADLINE_S[now]:.0f} s and was killed")
+                return
+            except ValueError:  # a line longer than the limit
+                self.end("the measuring program talks nonsense")
+                return
+            if not line:
+                return
+            figures = _decoded(line)
+            if figures is None:
+                self.end("the measuring program talks nonsense")
+                return
+            if not isinstance(figures, Begun):
+                test = figures.test if isinstance(figures, Unmeasured) else str(figures.__struct_config__.tag)
+                if test in self._left:
+                    self._left.remove(test)
+            await take(figures)
+
+
+def environment(inherited: Mapping[str, str], gpus: Sequence[str]) -> dict[str, str]:
+    """The agent's environment with exactly these GPUs visible, and without what is systemd's or a secret's."""
+    kept = ("PATH", "HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PYTHONPATH", "VIRTUAL_ENV", "TMPDIR")
+    env = {key: inherited[key] for key in kept if key in inherited}
+    return env | {"CUDA_VISIBLE_DEVICES": ",".join(gpus), "PYTHONUNBUFFERED": "1"}
+
+
+def _decoded(line: bytes) -> AnyFigures | None:
+    try:
+        return msgspec.json.decode(line, type=AnyFigures)
+    except msgspec.DecodeError:
+        return None
+
+
+async def _gone(process: asyncio.subprocess.Process) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(KILL_S):
+            await process.wait()
+
+
+def _user() -> dict[str, Any]:
+    """Raises KeyError where the agent is root and there is no ``nobody``."""
+    if os.geteuid() != 0:
+        return {}
+    nobody = getpwnam("nobody")
+    return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}

@@ -1,0 +1,201 @@
+"""One run of active checks: the readings, the measuring program on one GPU after the other, all GPUs together, DCGM.
+
+One run a node at a time. What is found goes to the judge as ``check`` observations, and to who asked.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Protocol
+
+import msgspec
+
+from agent.checks.baseline import ORDER
+from agent.diag.bench import Bench
+from agent.diag.child import Child
+from agent.diag.leave import Standing, objection
+from agent.diag.pace import Tokens
+from agent.diag.plan import ALLREDUCE, BURN, DCGM_LEVELS, is_harmless, tests_of
+from agent.diag.readings import checks
+from agent.diag.ruling import rule
+from agent.diag.verdict import Subject
+from agent.diag.watch import Watch
+from agent.sources.dcgm.diag import diagnose
+from vocab.clock import Clock
+from vocab.diag import AnyFigures, AnyTold, Begun, Checked, DiagRequest, Ended, Grade, Started, Unmeasured
+from vocab.errors import InputError, Refused
+from vocab.observations import Check, GpuIdentity, GpuSample
+
+Tell = Callable[[AnyTold], Awaitable[None]]
+
+
+class Ground(Protocol):
+    """The node that the checks run on."""
+
+    @property
+    def node(self) -> str:
+        """Its name."""
+        ...
+
+    def gpus(self) -> tuple[GpuIdentity, ...]:
+        """Of the inventory."""
+        ...
+
+    def sample(self, gpu: str) -> GpuSample | None:
+        """The last reading of a GPU, if it is young enough."""
+        ...
+
+    def standing(self) -> Standing:
+        """Who keeps and uses the GPUs."""
+        ...
+
+    def bench(self, gpu: str) -> Bench:
+        """On what its tests run."""
+        ...
+
+    async def tokens(self) -> Mapping[str, Tokens]:
+        """What the replicas of the node have counted."""
+        ...
+
+    def take(self, observation: Check) -> None:
+        """Judge it."""
+        ...
+
+
+class Diag:
+    """The active checks of one node; ``program`` is the command that measures."""
+
+    def __init__(self, ground: Ground, program: Sequence[str], clock: Clock) -> None:
+        self._ground = ground
+        self._program = tuple(program)
+        self._clock = clock
+        self._turn = asyncio.Lock()
+        self._child: Child | None = None
+
+    def pids(self) -> frozenset[int]:
+        """The process that may have the driver open now."""
+        pid = self._child.pid if self._child is not None else None
+        return frozenset() if pid is None else frozenset({pid})
+
+    def stop(self, why: str) -> None:
+        """End what runs: its tests are unknown for this reason."""
+        if self._child is not None:
+            self._child.end(why)
+
+    async def run(self, request: DiagRequest, tell: Tell) -> None:
+        """Run it for a person. Raises InputError or Refused before anything is told."""
+        gpus = self._chosen(request.gpus)
+        why = objection(request.grade, gpus, self._ground.standing())
+        if why is not None:
+            raise Refused(why)
+        if self._turn.locked():
+            raise Refused("active checks run on this node already: wait for their end")
+
+        async def judged(told: AnyTold) -> None:
+            if isinstance(told, Checked):
+                self._ground.take(told.check)
+            await tell(told)
+
+        async with self._turn:
+            await self._run(gpus, request.grade, judged)
+        await tell(Ended())
+
+    async def validate(self, gpu: str) -> tuple[Check, ...]:
+        """The checks of a validation, not yet judged: quick, and medium where the GPU is held and empty."""
+        found: list[Check] = []
+
+        async def keep(told: AnyTold) -> None:
+            if isinstance(told, Checked):
+                found.append(told.check)
+
+        async with self._turn:
+            grade = Grade.MEDIUM if objection(Grade.MEDIUM, (gpu,), self._ground.standing()) is None else Grade.QUICK
+            await self._program_on(gpu, grade, keep)
+        return tuple(sorted(found, key=lambda check: ORDER.index(check.result)))
+
+    def _chosen(self, names: Sequence[str]) -> tuple[str, ...]:
+        known = tuple(gpu.uuid for gpu in self._ground.gpus())
+        strange = [name for name in names if name not in known]
+        if strange:
+            raise InputError(f"gpus: {', '.join(strange)} is no GPU of {self._ground.node}; see `corral status`")
+        if not known:
+            raise Refused(f"the GPUs of {self._ground.node} are not known yet; see `corral doctor`")
+        return tuple(dict.fromkeys(names)) or known
+
+    async def _run(self, gpus: Sequence[str], grade: Grade, tell: Tell) -> None:
+        for gpu in gpus:
+            for check in checks(self._ground.sample(gpu), gpu, self._ground.node, self._clock.now()):
+                await tell(Checked(check=check))
+            await self._program_on(gpu, grade, tell)
+        if grade is not Grade.QUICK and len(gpus) > 1:
+            await self._measure(gpus, (ALLREDUCE,), tell)
+        await self._dcgm(gpus, grade, tell)
+
+    # -- the program ------------------------------------------------------------------------------------
+
+    async def _program_on(self, gpu: str, grade: Grade, tell: Tell) -> None:
+        await self._measure((gpu,), tests_of(grade), tell)
+
+    async def _measure(self, gpus: Sequence[str], tests: Sequence[str], tell: Tell) -> None:
+        """One process for these tests on these GPUs; it is watched from the first test that may do harm."""
+        gpu = gpus[0]
+        child = Child(self._program, gpus, self._ground.bench(gpu), tests)
+        watch = Watch(self._ground.tokens, lambda: self._ground.sample(gpu))
+        if not all(map(is_harmless, tests)):
+            await watch.before()
+        self._child = child
+        async with _watching(watch, child) as begin:
+
+            async def take(figures: AnyFigures) -> None:
+                if isinstance(figures, Begun):
+                    begin(figures.test)
+                    await tell(Started(gpu=gpu, test=figures.test))
+                    return
+                check = self._ruled(figures, gpu, watch)
+                if check is not None:
+                    await tell(Checked(check=check))
+
+            try:
+                await child.run(take)
+            finally:
+                self._child = None
+
+    def _ruled(self, figures: AnyFigures, gpu: str, watch: Watch) -> Check | None:
+        board = next((each.name for each in self._ground.gpus() if each.uuid == gpu), None)
+        sample = self._ground.sample(gpu)
+        subject = Subject(gpu, board, sample.readings if sample is not None else None)
+        check = rule(figures, subject, self._ground.node, self._clock.now())
+        stopped = watch.stopped
+        if check is None or stopped is None or stopped.code is None or not isinstance(figures, Unmeasured):
+            return check
+        return msgspec.structs.replace(check, result="problem", code=stopped.code, text=stopped.why)
+
+    # -- DCGM -------------------------------------------------------------------------------------------
+
+    async def _dcgm(self, gpus: Sequence[str], grade: Grade, tell: Tell) -> None:
+        settings = self._ground.bench(gpus[0]).dcgm
+        if settings is None:
+            return
+        await tell(Started(gpu=gpus[0], test="dcgm"))
+        for check in await diagnose(settings, DCGM_LEVELS[grade], gpus):
+            await tell(Checked(check=msgspec.structs.replace(check, node=self._ground.node)))
+
+
+@asynccontextmanager
+async def _watching(watch: Watch, child: Child) -> AsyncIterator[Callable[[str], None]]:
+    """Gives what is to be called as each test begins; all watching ends with the block."""
+    tasks: dict[str, asyncio.Task[None]] = {}
+
+    def begin(test: str) -> None:
+        if not is_harmless(test) and "neighbours" not in tasks:
+            tasks["neighbours"] = asyncio.create_task(watch.neighbours(child))
+        if test == BURN and "heat" not in tasks:
+            tasks["heat"] = asyncio.create_task(watch.heat(child))
+
+    try:
+        yield begin
+    finally:
+        for task in tasks.values():
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
