@@ -2,8 +2,9 @@
 
     python -m tests.bench.nvml_hang [--hangs 5]
 
-The C library of the tests blocks every call on one of eight GPUs. Told is when the source emits the call; its
-deadline is 5 s. Reads are counted for ten seconds before and while it hangs.
+The C library of the tests blocks every call on one of eight GPUs. The time runs from the call's own begin, as it
+stands in the call table, until the source tells of it; its deadline is 5 s. Reads are counted for ten seconds
+before and while it hangs.
 """
 
 import argparse
@@ -13,6 +14,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from agent.calls import CallTable
 from agent.sources.hang_watch import HANG_AFTER_S
 from agent.sources.nvml import NvmlSource
 from agent.virtual.state import VirtualState
@@ -45,14 +47,20 @@ class Heard:
         return dict(self.samples)
 
 
-async def one(state: VirtualState, heard: Heard, index: int) -> tuple[float, int, int]:
+def began(table: Path, uuid: str) -> float:
+    """When the call that hangs began, on the monotonic clock."""
+    calls = CallTable.open(table)
+    return next(call.began_ns / 1e9 for _, call in calls.all_under_way() if call.gpu == uuid)
+
+
+async def one(state: VirtualState, heard: Heard, index: int, table: Path) -> tuple[float, int, int]:
     """Seconds until a hang was told, and the fewest samples of another GPU before and while it lasts."""
     others = [n for n in range(len(state.gpus)) if n != index]
     before = await heard.count()
     heard.told.clear()
-    state.gpus[index].hang, began = 1, time.monotonic()
+    state.gpus[index].hang = 1
     await heard.told.wait()
-    took = time.monotonic() - began
+    took = time.monotonic() - began(table, state.gpus[index].uuid.decode())
     during = await heard.count()
     state.gpus[index].hang = 0
     return took, min(before.get(n, 0) for n in others), min(during.get(n, 0) for n in others)
@@ -70,7 +78,7 @@ async def main() -> None:
         source = NvmlSource("bench", build(folder), folder, SystemClock(), environment=environment)
         running = asyncio.create_task(source.run(heard.take))
         await asyncio.sleep(5)
-        found = [await one(state, heard, number % len(state.gpus)) for number in range(hangs)]
+        found = [await one(state, heard, number % len(state.gpus), folder / "nvml-calls-1") for number in range(hangs)]
         running.cancel()
         with suppress(asyncio.CancelledError):
             await running
