@@ -130,11 +130,12 @@ class ObservedSource:
             self._look = _beside(self._finder, self._candidates(), self._ours(), self._clock.monotonic())
         try:
             async with asyncio.timeout(self._hangs_s):
-                servers = await asyncio.shield(self._look)
+                return await asyncio.shield(self._look)
         except TimeoutError:
             return None
-        self._look = None
-        return servers
+        finally:
+            if self._look.done():
+                self._look = None
 
     def _candidates(self) -> dict[str, Collection[int]]:
         """What the driver lists; a GPU that tells nothing now keeps the servers that were seen on it."""

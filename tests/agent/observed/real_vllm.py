@@ -99,7 +99,7 @@ async def watch(process: subprocess.Popen[bytes], url: str) -> None:
         ready = await seen.until("it serves", talk, lambda one: one and one.ready)
         assert ready is not None
         assert (ready.model, ready.engine, ready.replica) == ("smol", "vllm", first.replica)
-        work = asyncio.ensure_future(post(url, 400))
+        work = asyncio.ensure_future(post(url, 80))
         busy = await seen.until("it works", talk, lambda one: one and one.running == 1 and one.step)
         moved = await seen.until("it goes on", talk, lambda one: one and one.step > busy.step)
         assert moved.tokens > busy.tokens
@@ -125,7 +125,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         model = given.model or write_model(Path(folder) / "model", config(**SIZES))
         command = [given.vllm, "serve", str(model), "--served-model-name", "smol", "--port", str(port)]
-        command += ["--shutdown-timeout", "30", "--enforce-eager", "--dtype", "float32", "--max-model-len", "2048"]
+        command += ["--shutdown-timeout", "120", "--enforce-eager", "--dtype", "float32", "--max-model-len", "2048"]
         with Path(folder, "log").open("wb") as log:
             process = subprocess.Popen(
                 command, env={**os.environ, **CPU}, start_new_session=True, stdout=log, stderr=subprocess.STDOUT

@@ -254,6 +254,26 @@ async def test_a_process_that_blocks_its_reader_blocks_neither_the_loop_nor_the_
     assert ("up", ()) in bench.states
 
 
+class Broken(Processes):
+    """A table of which one line is not as it should be, once."""
+
+    broken = True
+
+    def look(self, pid):
+        if self.broken:
+            self.broken = False
+            raise ValueError("no number")
+        return super().look(pid)
+
+
+async def test_a_look_that_breaks_is_followed_by_another(bench):
+    bench.source = ObservedSource("n1", lambda: bench.listed, lambda: NONE, bench.clock, Broken(bench.tree.root))
+    bench.start(8000)
+    with pytest.raises(ValueError, match="no number"):
+        await bench.look()
+    assert len(await bench.look()) == 1
+
+
 async def test_the_same_judge_calls_it_stalled_and_never_from_what_its_health_says(bench):
     judge = Judge("n1", boot_id="b1")
     async with Engine().serving() as engine:
