@@ -37,14 +37,15 @@ class GpuReader:
         self._handle = handle
         self._call = caller
         self._facts: Values = {}
-        self._static_errors: dict[str, str] = {}
+        self._gpm, self._slices = Gpm(), InstanceReader()
         self._begin()
 
     def _begin(self) -> None:
         """As at the start: nothing is known, and everything is asked."""
         self.unsupported.clear()
         self._facts.clear()
-        self._gpm, self._links, self._slices, self._traffic = Gpm(), LinkReader(), InstanceReader(), Traffic()
+        self._gpm.forget()
+        self._links, self._traffic = LinkReader(), Traffic()
         self._fast: tuple[QuickRead | Gpm, ...] = (*map(QuickRead, QUICK), self._gpm)
         self._batches: dict[Sequence[FieldRow], FieldBatch] = {}
         self._slow_due = self._static_due = 0.0
