@@ -64,7 +64,7 @@ def _failed(fleet: Fleet, replica: Replica, now: float) -> Iterator[StateLine]:
         return
     to = fleet.word_of(replica)
     if reachable(before, to) is to:
-        why = f"exit: {exit_.reason or exit_.text or exit_.code}"
+        why = f"exit: {exit_.reason or exit_.text or exit_.code or f'signal {exit_.signal}'}"
         yield StateLine(at=now, subject=replica.subject, from_=before, to=to, why=why)
 
 
@@ -72,4 +72,4 @@ def _how_it_ended(replica: Replica) -> str:
     exit_ = replica.status.exit if replica.status else None
     if exit_ is None:
         return "no exit was seen"
-    return exit_.reason or exit_.text or f"exit code {exit_.code}"
+    return exit_.reason or exit_.text or (f"signal {exit_.signal}" if exit_.signal else f"exit code {exit_.code}")

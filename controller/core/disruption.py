@@ -10,6 +10,7 @@ from controller.core.fleet import Fleet
 from controller.core.kinds import REPAIRS, RUNGS, STARTED, WIDE
 from controller.core.nodes import Gpu
 from controller.core.policy import OWNER
+from controller.core.replicas import Replica
 from vocab.lines import ActionLine, Subject
 from vocab.states import ActionKind, Health
 
@@ -34,15 +35,20 @@ def disrupted(fleet: Fleet, gpus: list[str]) -> tuple[Subject, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def in_use(fleet: Fleet, gpus: list[str], now: float) -> list[str]:
+def in_use(fleet: Fleet, rung: ActionKind, gpus: list[str], now: float) -> list[str]:
     """Those of the GPUs of which it is not proven that nothing would be lost: work, an owner, or no news."""
-    return [uuid for uuid in gpus if (gpu := fleet.gpus.get(uuid)) is not None and not is_idle(fleet, gpu, now)]
+    return [uuid for uuid in gpus if (gpu := fleet.gpus.get(uuid)) is not None and not is_idle(fleet, rung, gpu, now)]
 
 
-def is_idle(fleet: Fleet, gpu: Gpu, now: float) -> bool:
+def residents(fleet: Fleet, rung: ActionKind, gpu: str) -> list[Replica]:
+    """The replicas on a GPU that must leave before a repair: a boot ends also what is left of a dead one."""
+    return [replica for replica in fleet.roster.on(gpu) if not (rung in WIDE and replica.is_remains)]
+
+
+def is_idle(fleet: Fleet, rung: ActionKind, gpu: Gpu, now: float) -> bool:
     """Whether nothing runs on a GPU and nobody else keeps it: proven by a fresh reading, or because it is lost."""
     uuid = gpu.identity.uuid
-    if fleet.roster.on(uuid) or any(hold.owner != OWNER for hold in fleet.holds_on(uuid)):
+    if residents(fleet, rung, uuid) or any(hold.owner != OWNER for hold in fleet.holds_on(uuid)):
         return False
     return fleet.health(uuid) is Health.LOST or gpu.is_fresh(now) or gpu.failed_at > 0.0
 

@@ -32,7 +32,9 @@ def _reset(fleet: Fleet, condition: ConditionLine, now: float) -> Iterator[Actio
     gpu = condition.subject.gpu or ""
     node = fleet.gpus[gpu].node
     gpus = taken(fleet, ActionKind.RESET_GPU, node, [gpu])
-    if in_use(fleet, gpus, now) or any(_has_a_story(fleet, uuid) or is_foreign(fleet, uuid) for uuid in gpus):
+    if in_use(fleet, ActionKind.RESET_GPU, gpus, now) or any(
+        _has_a_story(fleet, uuid) or is_foreign(fleet, uuid) for uuid in gpus
+    ):
         return
     tries = [a for a in fleet.ledger.of_subject(condition.subject, ActionKind.RESET_GPU) if a.rule == RULE]
     used = sum(action.state in USED_UP and action.at >= condition.since for action in tries)

@@ -172,7 +172,7 @@ def _decide(
         return Decision(ActionState.WAITING, "a person must do it: power is not in our hands")
     if not is_able(fleet, node, rung):
         return Decision(ActionState.WAITING, f"a person must do it: {node} has no means for {rung}")
-    used = in_use(fleet, [gpu for gpu in gpus if gpu != incident.subject.gpu], now)
+    used = in_use(fleet, rung, [gpu for gpu in gpus if gpu != incident.subject.gpu], now)
     if used:
         replicas = sum(subject.replica is not None for subject in disrupted(fleet, used))
         also = f"{_many(len(used), 'other GPU')} in use and {_many(replicas, 'replica')}"

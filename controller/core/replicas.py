@@ -62,6 +62,11 @@ class Replica(msgspec.Struct):
         return self.is_dead and self.status is not None and not self.status.leftovers
 
     @property
+    def is_remains(self) -> bool:
+        """Whether all that is left of it are processes that have not gone: nobody's work is in them."""
+        return self.is_dead and not self.is_clean
+
+    @property
     def is_absent(self) -> bool:
         """Whether its agent has no process of it: it does not list it, or has not started it once."""
         return self.status is None or (self.status.phase == "starting" and self.status.attempt == 0)

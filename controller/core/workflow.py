@@ -11,10 +11,10 @@ from enum import StrEnum
 
 import msgspec
 
-from controller.core import incidents, recreate, repair, retire, returning, validation
+from controller.core import disruption, history, incidents, recreate, repair, retire, returning, validation
 from controller.core.fleet import Fleet
 from controller.core.holds import is_fence, standing_for
-from controller.core.kinds import STARTED
+from controller.core.kinds import STARTED, WIDE
 from controller.core.policy import OWNER, wants_hold
 from controller.core.release import let_go
 from controller.core.replicas import Life
@@ -57,11 +57,16 @@ def _is_held(fleet: Fleet, incident: IncidentLine, _now: float) -> bool:
     return standing_for(fleet, incident) is not None
 
 
-def _is_empty(fleet: Fleet, incident: IncidentLine, _now: float) -> bool:
-    """Whether all replicas that the fault takes are gone; on its own GPU nothing may be left at all."""
-    if incident.subject.gpu is not None and fleet.roster.on(incident.subject.gpu):
+def _is_empty(fleet: Fleet, incident: IncidentLine, now: float) -> bool:
+    """Whether all replicas that the fault takes are gone; on its own GPU nothing else may be left, either.
+
+    Processes that cannot be ended wait for the boot that ends them, and not the boot for them.
+    """
+    rung, gpu = history.first_rung(fleet, incident, now), incident.subject.gpu
+    if gpu is not None and (fleet.roster.on(gpu) if rung is None else disruption.residents(fleet, rung, gpu)):
         return False
-    return not retire.replicas_at(fleet, incident)
+    leaving = retire.replicas_at(fleet, incident)
+    return all(rung in WIDE and replica.is_remains for replica in leaving)
 
 
 def _release(fleet: Fleet, incident: IncidentLine, now: float) -> Lines:
