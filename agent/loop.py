@@ -67,6 +67,7 @@ class Loop:
         self._scribe = scribe
         self._replicas = replicas
         self._observed, self._has_looked = observed, has_looked  # replicas that are not ours
+        self._statuses = replicas.statuses()
         self._latest = latest
         self._page = page
         self._export = export
@@ -125,10 +126,17 @@ class Loop:
         """Look at replicas and the PAUSE file, and tell the service manager that the loop lives."""
         if self._warden.look_for_pause():
             self.wake_uplink()
-        for seen in self._replicas.observations(self._clock.now()):
-            self.take(seen)
+        self._look_at_replicas()
         self._warden.converge()
         notify("WATCHDOG=1")
+
+    def _look_at_replicas(self) -> None:
+        """What the judge and the recording see is what the controller is told: both are of one moment."""
+        for seen in self._replicas.observations(self._clock.now()):
+            self.take(seen)
+        before, self._statuses = self._statuses, self._replicas.statuses()
+        if list(map(_state, before)) != list(map(_state, self._statuses)):
+            self.wake_uplink()
 
     def apply(self, desired: Desired) -> None:
         """A new Desired is on disk: take it."""
@@ -140,6 +148,7 @@ class Loop:
             self._record(answers, now)
         self._settle([], self._warden.tick(now), now)
         self._warden.converge()
+        self._look_at_replicas()
 
     def _look_anew(self, desired: Desired, now: float) -> None:
         """Look as if for the first time at what a person has called healthy since the last Desired."""
@@ -238,8 +247,8 @@ class Loop:
         return self._latest.facts(self.node, self._judge.scene.boot_id or self._boot_id)
 
     def replicas(self) -> tuple[ReplicaStatus, ...]:
-        """Its replicas."""
-        return tuple(map(self._judge.replicas.regard, (*self._replicas.statuses(), *self._observed())))
+        """Its replicas, as of the last look."""
+        return tuple(map(self._judge.replicas.regard, (*self._statuses, *self._observed())))
 
     def has_looked(self) -> bool:
         """Whether that list is whole: what is not ours is looked for first."""
@@ -248,6 +257,11 @@ class Loop:
     def paused(self) -> bool:
         """Whether the PAUSE file stands."""
         return self._warden.paused_here
+
+
+def _state(status: ReplicaStatus) -> tuple[object, ...]:
+    """What of a replica is told at once when it changes; the rest goes with the next report."""
+    return status.replica, status.phase, status.ready, status.admitting, status.stepping, status.token
 
 
 def _unreadable(observation: AnyObservation) -> bool:

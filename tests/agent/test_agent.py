@@ -127,7 +127,7 @@ async def test_an_agent_that_starts_again_keeps_fence_and_events_and_repeats_not
     async with running(config) as node:
         await node.ready()
         await node.drill(kind="xid", code=79, gpu=1)
-        await node.until(lambda: len(node.agent.latest.events) == 2)
+        await node.until(lambda: node.agent.spool.depth == 3)  # the fence and the two events
         fenced, depth = node.agent.supervisor.fenced, node.agent.spool.depth
     async with running(config) as again:
         assert again.agent.supervisor.fenced == fenced != frozenset()
