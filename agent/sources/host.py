@@ -115,7 +115,10 @@ class HostSource:
             self._look()
 
     def _take(self, said: Said) -> None:
-        self._heard[said.group] = self._clock.monotonic()
+        if said.gone:
+            self._heard.pop(said.group, None)
+        else:
+            self._heard[said.group] = self._clock.monotonic()
         for seen in said.seen:
             self._emit(seen)
 

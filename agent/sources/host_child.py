@@ -9,24 +9,27 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from agent.sources.host_machine import read_machine
-from agent.sources.host_ports import read_ports
+from agent.sources.host_ports import absent, find_ports
 from agent.sources.processes import Processes
 from vocab.observations import HostSample, ProcessSeen
 
-GROUPS = ("machine", "ports", "processes")
+GROUPS = ("machine", "ethernet", "processes")  # and one for each RDMA port
 
 
 class Said(msgspec.Struct, frozen=True):
-    """One look of one group of reads."""
+    """One look of one group of reads; ``gone``: there is nothing to look at any more."""
 
     group: str
     seen: tuple[HostSample | ProcessSeen, ...] = ()
+    gone: bool = False
 
 
 class Options(msgspec.Struct, frozen=True):
@@ -40,29 +43,8 @@ class Options(msgspec.Struct, frozen=True):
     ports: tuple[str, ...] = ()
 
 
-Look = Callable[[], Iterator[HostSample | ProcessSeen]]
-
-
-def looks(options: Options) -> dict[str, Look]:
-    """What each group reads."""
-    node, proc, sys_, state_dir = options.node, Path(options.proc), Path(options.sys), Path(options.state_dir)
-    processes = Processes(proc)
-
-    def machine() -> Iterator[HostSample]:
-        yield HostSample(at=time.time(), node=node, readings=read_machine(proc, state_dir))
-
-    def ports() -> Iterator[HostSample]:
-        devices = read_ports(sys_, options.ports)
-        if devices:
-            yield HostSample(at=time.time(), node=node, devices=devices)
-
-    def hung() -> Iterator[HostSample | ProcessSeen]:
-        at = time.time()
-        count, seen = processes.look(node, at)
-        yield HostSample(at=at, node=node, readings={"nvidia_d_state": count})
-        yield from seen
-
-    return dict(zip(GROUPS, (machine, ports, hung), strict=True))
+Sight = HostSample | ProcessSeen
+Look = Callable[[], Iterable[Sight] | None]  # None: what it looks at is gone
 
 
 class Mouth:
@@ -72,22 +54,74 @@ class Mouth:
         self._file = file
         self._lock = threading.Lock()
 
-    def say(self, group: str, look: Look, period_s: float) -> None:
-        """Look and tell, for ever."""
-        while True:
-            try:
-                seen = tuple(look())
-            except OSError as error:  # the group is not read this time; the agent hears it by the silence
-                sys.stderr.write(f"corral-agent: {group} of the host: {error}\n")
-            else:
-                self._write(msgspec.json.encode(Said(group, seen)) + b"\n")
-            time.sleep(period_s)
-
-    def _write(self, line: bytes) -> None:
-        rest = memoryview(line)
+    def say(self, said: Said) -> None:
+        """Write it all; the agent always reads, so this waits only while the agent is stopped."""
+        rest = memoryview(msgspec.json.encode(said) + b"\n")
         with self._lock:
             while rest:
                 rest = rest[os.write(self._file, rest) :]
+
+
+class Host:
+    """The groups of reads, each in a thread of its own; every RDMA port is one, for each is a card of its own."""
+
+    def __init__(self, options: Options, mouth: Mouth) -> None:
+        self._options = options
+        self._mouth = mouth
+        self._proc, self._sys = Path(options.proc), Path(options.sys)
+        self._processes = Processes(self._proc)
+        self._ports: set[str] = set()  # that have a thread
+
+    def start(self) -> None:
+        """Begin to read."""
+        for group, look in zip(GROUPS, (self._machine, self._ethernet, self._hung), strict=True):
+            self._begin(group, look)
+
+    def _begin(self, group: str, look: Look) -> None:
+        threading.Thread(target=self._keep, args=(group, look), name=group, daemon=True).start()
+
+    def _keep(self, group: str, look: Look) -> None:
+        """Look and tell until there is nothing to look at."""
+        self._mouth.say(Said(group))  # from now on its silence says that it hangs
+        while True:
+            try:
+                seen = look()
+            except OSError as error:  # it is not read this time
+                sys.stderr.write(f"corral-agent: {group} of the host: {error}\n")
+            else:
+                self._mouth.say(Said(group, tuple(seen or ()), gone=seen is None))
+                if seen is None:
+                    return
+            time.sleep(self._options.period_s)
+
+    def _sample(self, **seen: Any) -> HostSample:
+        return HostSample(at=time.time(), node=self._options.node, **seen)
+
+    def _machine(self) -> Iterable[Sight]:
+        return (self._sample(readings=read_machine(self._proc, Path(self._options.state_dir))),)
+
+    def _ethernet(self) -> Iterable[Sight]:
+        """Plain ports; those of RDMA devices that are new get a thread."""
+        named, found = self._options.ports, find_ports(self._sys)
+        for name, port in found.items():
+            if port.is_rdma and name not in self._ports:
+                self._ports.add(name)
+                self._begin(f"port {name}", partial(self._rdma, name))
+        devices = {name: port.read(wanted=name in named) for name, port in found.items() if not port.is_rdma}
+        devices |= absent(found, named)
+        return (self._sample(devices=devices),) if devices else ()
+
+    def _rdma(self, name: str) -> Iterable[Sight] | None:
+        port = find_ports(self._sys).get(name)
+        if port is None:
+            self._ports.discard(name)
+            return None
+        return (self._sample(devices={name: port.read(wanted=name in self._options.ports)}),)
+
+    def _hung(self) -> Iterable[Sight]:
+        at = time.time()
+        count, seen = self._processes.look(self._options.node, at)
+        return (self._sample(readings={"nvidia_d_state": count}), *seen)
 
 
 def _end_on_defect(args: threading.ExceptHookArgs) -> None:
@@ -102,8 +136,7 @@ def main() -> int:
     mouth = Mouth(os.dup(1))
     os.dup2(2, 1)
     threading.excepthook = _end_on_defect
-    for group, look in looks(options).items():
-        threading.Thread(target=mouth.say, args=(group, look, options.period_s), name=group, daemon=True).start()
+    Host(options, mouth).start()
     while os.read(0, 4096):
         pass
     return 0

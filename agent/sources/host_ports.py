@@ -12,6 +12,8 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 Figures = dict[str, Any]
 
 COUNTERS = ("link_downed", "symbol_error", "port_rcv_errors", "port_xmit_discards", "port_xmit_wait")
@@ -25,24 +27,44 @@ IS_UP = 0x1  # IFF_UP of ``flags``: an administrator wants this interface
 COUNTER_END = 255  # where InfiniBand's 8 bits of link_downed end
 
 
-def read_ports(sys: Path, named: Collection[str] = ()) -> dict[str, Figures]:
-    """Every port by name: ``mlx5_0``, of a device with several ``mlx5_0/2``, of plain Ethernet ``eth0``."""
-    found: dict[str, Figures] = {}
+class Port(msgspec.Struct, frozen=True):
+    """One port of the machine; ``interfaces``: of an RDMA device, what the rest of the system knows it by."""
+
+    path: Path
+    is_rdma: bool
+    interfaces: tuple[Path, ...] = ()
+
+    def read(self, *, wanted: bool) -> Figures:
+        """Its figures now: files that a card with broken firmware may let hang. ``wanted``: it has to be up."""
+        return _rdma(self.path, self.interfaces, wanted=wanted) if self.is_rdma else _ethernet(self.path, wanted=wanted)
+
+
+def find_ports(sys: Path) -> dict[str, Port]:
+    """Every port by name: ``mlx5_0``, of a device with several ``mlx5_0/2``, of plain Ethernet ``eth0``.
+
+    Only folders are listed, which asks no card anything.
+    """
+    found: dict[str, Port] = {}
     taken: set[str] = set()
     for device in _entries(sys / "class/infiniband"):
-        interfaces = _entries(device / "device/net")
+        interfaces = tuple(_entries(device / "device/net"))
         taken |= {interface.name for interface in interfaces}
         ports = _entries(device / "ports")
         for port in ports:
             name = device.name if len(ports) == 1 else f"{device.name}/{port.name}"
-            found[name] = _port(port, interfaces, wanted=name in named)
+            found[name] = Port(port, is_rdma=True, interfaces=interfaces)
     for interface in _entries(sys / "class/net"):
         if interface.name not in taken and (interface / "device").exists():  # virtual ones have none
-            found[interface.name] = _ethernet(interface, wanted=interface.name in named)
-    return {**found, **{name: {"state": "absent"} for name in named if name not in found}}
+            found[interface.name] = Port(interface, is_rdma=False)
+    return found
 
 
-def _port(port: Path, interfaces: list[Path], *, wanted: bool) -> Figures:
+def absent(found: Collection[str], named: Collection[str]) -> dict[str, Figures]:
+    """The ports that have to be up and are not even there."""
+    return {name: {"state": "absent"} for name in named if name not in found}
+
+
+def _rdma(port: Path, interfaces: tuple[Path, ...], *, wanted: bool) -> Figures:
     figures: Figures = {name: _word(port / name) for name in ("phys_state", "link_layer", "rate")}
     figures |= {name: _number(port / "counters" / name) for name in (*COUNTERS, *BESIDE)}
     figures |= {name: _number(port / "hw_counters" / name) for name in HARDWARE}

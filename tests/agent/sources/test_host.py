@@ -41,20 +41,35 @@ async def test_a_host_is_read_in_a_process_of_its_own(tree: Path) -> None:
         assert (hung.node, hung.pid, hung.name, hung.state) == ("n1", 7, "nvidia-smi", "D")
 
 
-async def test_a_file_that_hangs_degrades_the_source_and_stops_no_other_group(tree: Path) -> None:
+async def test_a_card_that_hangs_degrades_the_source_and_stops_no_other_read(tree: Path) -> None:
+    infiniband(tree / "sys", "mlx5_1")
     counter = tree / "sys/class/infiniband/mlx5_0/ports/1/counters/symbol_error"
     counter.unlink()
     os.mkfifo(counter)
     held = os.open(counter, os.O_RDWR)  # whoever reads it waits for a word
     async with running(source(tree, silent_s=0.5)) as found:
-        await found.find(SourceState, lambda one: (one.error or "").startswith("HUNG: ports of"))
+        await found.find(SourceState, lambda one: (one.error or "").startswith("HUNG: port mlx5_0 of"))
         before = len(found.seen)
         await found.find(HostSample, lambda one: "uptime_s" in one.readings, after=before)
+        await found.find(HostSample, lambda one: "mlx5_1" in one.devices, after=before)
         infiniband(tree / "new", "mlx5_0", symbol_error=5)
         (tree / "new/class/infiniband/mlx5_0/ports/1/counters/symbol_error").rename(counter)
         os.close(held)
         await found.find(SourceState, lambda one: one.state == "up", after=before)
         await found.find(HostSample, lambda one: one.devices.get("mlx5_0", {}).get("symbol_error") == 5)
+
+
+async def test_a_card_that_comes_later_is_read_and_one_that_goes_is_not_missed(tree: Path) -> None:
+    async with running(source(tree, silent_s=1.0)) as found:
+        await found.find(HostSample, lambda one: "mlx5_0" in one.devices)
+        infiniband(tree / "sys", "mlx5_7")
+        await found.find(HostSample, lambda one: "mlx5_7" in one.devices)
+        (tree / "sys/class/infiniband/mlx5_7").rename(tree / "gone")
+        before = len(found.seen)
+        clock = SystemClock()
+        until = clock.monotonic() + 1.5
+        await found.find(HostSample, lambda _: clock.monotonic() > until, after=before)
+        assert not [one.error for one in found.all(SourceState) if "mlx5_7" in (one.error or "")]
 
 
 async def test_a_child_that_ends_is_reported_and_started_again(tree: Path) -> None:

@@ -1,8 +1,18 @@
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
 from agent.judge import Judge
-from agent.sources.host_ports import read_ports
+from agent.sources.host_ports import absent, find_ports
 from tests.agent.sources.host_tree import ethernet, infiniband
 from vocab.messages import EventItem
 from vocab.observations import HostSample
+
+
+def read_ports(sys: Path, named: Collection[str] = ()) -> dict[str, Any]:
+    """All ports, as the source tells of them."""
+    found = find_ports(sys)
+    return {name: port.read(wanted=name in named) for name, port in found.items()} | absent(found, named)
 
 
 def test_an_infiniband_port_is_told_with_its_counters(tmp_path):

@@ -104,10 +104,24 @@ async def test_what_it_leaves_behind_is_ended(folder):
     assert await gone(mark)
 
 
+async def test_an_agent_that_stops_ends_what_runs(folder):
+    mark = str(folder / "check")
+    async with running(plugin(folder, "sleep 300\ntrue")):
+        async with asyncio.timeout(10):
+            while not runs(mark):
+                await asyncio.sleep(0.01)
+    assert await gone(mark)
+
+
+def runs(mark: str) -> bool:
+    """Whether a process names this mark."""
+    return any(mark in word for pid in pids() for word in arguments(pid))
+
+
 async def gone(mark: str) -> bool:
-    """Whether no process names this mark any more; a killed one is there until somebody has waited for it."""
+    """Whether none does any more; a killed one is there until somebody has waited for it."""
     async with asyncio.timeout(10):
-        while any(mark in word for pid in pids() for word in arguments(pid)):
+        while runs(mark):
             await asyncio.sleep(0.01)
     return True
 
