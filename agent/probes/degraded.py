@@ -12,7 +12,7 @@ from agent.probes.figures import node_finding, source_of
 from agent.probes.probe import Clear, Verdict
 from agent.probes.scene import Scene
 from agent.probes.streak import Patience, Signals, Turn
-from vocab.events import Recovery, Severity
+from vocab.events import Recovery, Scope, Severity, Source
 from vocab.observations import AnyObservation, GpuSample, SourceState
 
 CODE, PERMISSION = "probe_degraded", "probe_permission"
@@ -22,6 +22,7 @@ ABSENT = frozenset({"NOT_SUPPORTED", "NOT_FOUND", "BLANK", "NO_DATA", "FUNCTION_
 REFUSED = frozenset({"NO_PERMISSION", "NOT_PERMISSIONED"})
 ELSEWHERE = frozenset({"GPU_IS_LOST", "RESET_REQUIRED", "GPU_REQUIRES_RESET"})  # told by presence and by advice
 WHOLE = "all readings"
+OWN = {"nvml": Source.NVML, "dcgm": Source.DCGM, "exporter": Source.EXPORTER}  # what they lack, they say themselves
 
 
 class DegradedProbe(msgspec.Struct):
@@ -97,8 +98,17 @@ class DegradedProbe(msgspec.Struct):
         self.unsupported[seen.source] = lacking
         fields = {"source": seen.source, "unsupported": list(lacking), "error": seen.error}
         text = f"{seen.source} does not know: {', '.join(lacking)}"
-        told = node_finding(CODE, seen.at, text, first=lacking, severity=Severity.INFO, recovery=Recovery.NONE,
-                            fields=fields)  # fmt: skip
+        told = node_finding(
+            CODE,
+            seen.at,
+            text,
+            source=OWN.get(seen.source, Source.HOST),
+            scope=Scope.NODE,
+            first=lacking,
+            severity=Severity.INFO,
+            recovery=Recovery.NONE,
+            fields=fields,
+        )
         return (told,)
 
     def forget(self, gpu: str) -> None:

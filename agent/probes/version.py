@@ -25,6 +25,7 @@ class VersionProbe(msgspec.Struct):
     """Whether versions differ, and since when no driver is loaded."""
 
     mismatched: bool = False
+    named: bool = False  # with both versions
     was_loaded: bool = False
     unloaded_since: float | None = None
     said: bool = False  # that no driver is loaded
@@ -67,11 +68,15 @@ class VersionProbe(msgspec.Struct):
             self._start_waiting(scene, now)
 
     def _differ(self, at: float, scene: Scene) -> Iterator[Verdict]:
-        if self.mismatched:
+        kernel, library = scene.driver, scene.library
+        if kernel is not None and library is not None and same_version(kernel, library):
+            library = None  # the inventory is of before: what differs now is not in it yet
+        named = kernel is not None and library is not None
+        if self.mismatched and (self.named or not named):
             return
-        self.mismatched = True
-        fields = {"kernel": scene.driver, "library": scene.library}
-        versions = f" (kernel {scene.driver}, library {scene.library})" if scene.driver and scene.library else ""
+        self.mismatched, self.named = True, named
+        fields = {"kernel": kernel, "library": library}
+        versions = f" (kernel {kernel}, library {library})" if named else ""
         text = f"driver library and kernel module are of different builds{versions}: reload the modules or reboot"
         yield node_finding(MISMATCH, at, text, source=Source.NVML, fields=fields)
 
@@ -81,7 +86,7 @@ class VersionProbe(msgspec.Struct):
 
     def _match(self, at: float) -> Iterator[Verdict]:
         if self.mismatched:
-            self.mismatched = False
+            self.mismatched = self.named = False
             yield Clear(code=MISMATCH, at=at)
 
     def _start_waiting(self, scene: Scene, now: float) -> None:
