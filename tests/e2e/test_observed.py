@@ -74,6 +74,31 @@ async def test_a_vllm_that_was_there_is_seen_and_its_end_is_its_owners_affair(tm
         assert (again["replica"], again["pid"]) == (replica["replica"], vllm.pid)
 
 
+async def test_a_new_agent_finds_it_again_before_anybody_takes_it_for_gone(tmp_path: Path) -> None:
+    async with fleet(tmp_path, real_engine=False) as house, beside(house):
+        replica = await seen(house)
+        house.house.kill("agent")
+
+        async def told_by_another() -> bool:
+            async with aiohttp.ClientSession() as session, session.get(f"{house.plan.agent}/api/v1/node") as answer:
+                node = await answer.json()
+            return any(each.get("observed") for each in node["replicas"]) and node["controller"]["up"]
+
+        words: set[str] = set()
+
+        async def answers() -> bool:
+            found = [each["state"] for each in await house.get("/api/v1/replicas") if each["observed"]]
+            words.update(found or ["gone"])
+            with contextlib.suppress(aiohttp.ClientError):
+                return await told_by_another()
+            return False
+
+        await house.house.ended("agent")
+        await house.until("the next agent sees it", answers)
+        assert (await seen(house))["pid"] == replica["pid"]
+        assert words == {"ready"}
+
+
 async def test_one_that_stalls_is_called_so_and_its_restart_waits_for_its_owner(tmp_path: Path) -> None:
     async with fleet(tmp_path, real_engine=False) as house, beside(house) as vllm:
         replica = (await seen(house))["replica"]
