@@ -1,4 +1,5 @@
-"""Active checks that found a problem: each is its own witness. What one reports, only its own pass takes back.
+"""Active checks that found a problem: each is its own witness. What one reports, only its own pass takes back; what
+two report stands until both have passed.
 
 A check that names a code of the catalogue reports that; any other is ``check_failed``, told apart by its name. How bad
 it is follows from the code, never from how loud the check is. Xids that checks have read in the log, and canaries,
@@ -21,9 +22,9 @@ ELSEWHERE = frozenset({"canary"})  # CanaryProbe
 
 
 class ChecksProbe(msgspec.Struct):
-    """Remembers what each check has reported of each GPU: ``check/gpu`` -> the code."""
+    """Remembers what each check has reported of each GPU: ``check/gpu`` -> the codes."""
 
-    reported: dict[str, str] = {}
+    claims: dict[str, list[str]] = {}
 
     def observe(self, observation: AnyObservation, scene: Scene, now: float) -> Sequence[Verdict]:
         """Take the outcome of a check in; one that does not know says nothing."""
@@ -35,7 +36,9 @@ class ChecksProbe(msgspec.Struct):
 
     def _problem(self, check: Check) -> Finding:
         code = check.code if check.code in NAMED else FAILED
-        self.reported[_key(check)] = code
+        claimed = self.claims.setdefault(_key(check), [])
+        if code not in claimed:
+            claimed.append(code)
         stamp, text = rfc3339(check.at), check.text or f"the check {check.check} found a problem"
         return Finding(
             code=code,
@@ -53,13 +56,18 @@ class ChecksProbe(msgspec.Struct):
     def _passed(self, check: Check) -> Sequence[Verdict]:
         """What it takes back: of its GPU, or of all where it names none."""
         key = _key(check)
-        keys = [key] if check.gpu else [known for known in self.reported if known.startswith(key)]
-        ended = [(known.removeprefix(f"{check.check}/") or None, self.reported.pop(known, None)) for known in keys]
+        keys = [key] if check.gpu else [known for known in self.claims if known.startswith(key)]
+        ended = [(known.removeprefix(f"{check.check}/"), self.claims.pop(known, [])) for known in keys]
         return tuple(
-            Clear(code=code, at=check.at, gpu=gpu, device=_device(check, code), proven=True)
-            for gpu, code in ended
-            if code is not None
+            Clear(code=code, at=check.at, gpu=gpu or None, device=_device(check, code), proven=True)
+            for gpu, codes in ended
+            for code in codes
+            if code == FAILED or not self._is_claimed(gpu, code)
         )
+
+    def _is_claimed(self, gpu: str, code: str) -> bool:
+        """Whether another check still reports the same of this GPU."""
+        return any(known.endswith(f"/{gpu}") and code in codes for known, codes in self.claims.items())
 
     def forget(self, gpu: str) -> None:
         """A reset proves nothing to a check: it is run again."""
