@@ -7,7 +7,7 @@
 #define SUPPORTED                                                                                          \
     (nvmlEventTypeSingleBitEccError | nvmlEventTypeDoubleBitEccError | nvmlEventTypeXidCriticalError |     \
      nvmlEventTypePState | nvmlEventTypeClock | nvmlEventTypeGpuRecoveryAction)
-#define POLL_MS 50 /* a driver sleeps until it is woken; a shared file can only be looked at */
+#define POLL_MS 100 /* a driver sleeps until it is woken; a shared file can only be looked at */
 
 struct nvmlEventSet_st {
     uint64_t next; /* number of the first event that was not looked at */
@@ -71,7 +71,7 @@ static nvmlReturn_t lost_among(nvmlEventSet_t set)
 nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t *out, unsigned int timeout_ms)
 {
     if (set == NULL || out == NULL) return NVML_ERROR_INVALID_ARGUMENT;
-    for (unsigned waited = 0;; waited += POLL_MS) {
+    for (unsigned waited = 0, step;; waited += step) {
         nvmlReturn_t entered = waited == 0 ? enter() : NVML_SUCCESS;
         if (entered != NVML_SUCCESS) return entered;
         while (node->hang) pause_ms(5);
@@ -79,6 +79,7 @@ nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t *out, unsig
         nvmlReturn_t lost = lost_among(set);
         if (lost != NVML_SUCCESS) return lost;
         if (waited >= timeout_ms) return NVML_ERROR_TIMEOUT;
-        pause_ms(POLL_MS);
+        step = timeout_ms - waited < POLL_MS ? timeout_ms - waited : POLL_MS;
+        pause_ms(step);
     }
 }
