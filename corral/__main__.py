@@ -23,6 +23,7 @@ COMMANDS = {
     "drill": "a fault on a virtual GPU, to see what happens",
     "scan": "find GPU faults in kernel logs",
     "doctor": "what this node lacks to see its GPUs whole",
+    "diag": "check GPUs actively: quick, medium or burn",
     "record": "what a node saw of late, for replay",
     "replay": "play recordings through the whole decision chain",
 }

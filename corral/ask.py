@@ -39,15 +39,19 @@ def _at(url: str, question: Callable[[Client], Awaitable[T]]) -> T:
         raise InputError(f"{url!r} is not an address like {CONTROLLER}; set CORRAL_URL or --url")
 
     async def go() -> T:
-        token_file = os.environ.get("CORRAL_TOKEN_FILE")
-        token = read_token(Path(token_file) if token_file else None)
-        async with Client(url, token=token) as client:
+        async with Client(url, token=token()) as client:
             return await question(client)
 
     try:
         return asyncio.run(go())
     except Unreachable as error:
         raise Unreachable(f"{error}. Is it running? Start one with `corral up`, or set CORRAL_URL.") from error
+
+
+def token() -> str | None:
+    """What CORRAL_TOKEN_FILE holds, if it names one. Raises ConfigError if others may read it."""
+    token_file = os.environ.get("CORRAL_TOKEN_FILE")
+    return read_token(Path(token_file) if token_file else None)
 
 
 def find_gpu(url: str, name: str) -> str:

@@ -1,6 +1,7 @@
 """The HTTP client set-up that all processes share. What fails comes out as Unreachable or Refused."""
 
 import ssl
+from collections.abc import AsyncIterator
 from typing import Any, TypeVar
 
 import aiohttp
@@ -71,6 +72,31 @@ class Client:
         if status >= 400:
             raise _failure(url, status, raw, asked)
         return raw
+
+    async def lines(
+        self, method: str, path: str, kind: Any, body: Any = None, *, silence_s: float = 60.0
+    ) -> AsyncIterator[Any]:
+        """An answer of JSON Lines, each as it comes and decoded as ``kind``.
+
+        Raises as ``call`` does, also Unreachable when nothing comes for ``silence_s``.
+        """
+        url = self.base + path
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S, sock_read=silence_s)
+        try:
+            async with self.session.request(
+                method,
+                url,
+                data=None if body is None else msgspec.json.encode(body),
+                headers={"Content-Type": "application/json"},
+                timeout=timeout,
+            ) as response:
+                if response.status >= 400:
+                    asked = response.headers.get("Retry-After", "")
+                    raise _failure(url, response.status, await response.read(), asked)
+                async for line in response.content:
+                    yield msgspec.json.decode(line, type=kind)
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise Unreachable(f"{url} does not answer: {error or type(error).__name__}") from error
 
 
 class _Error(msgspec.Struct):

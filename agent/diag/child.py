@@ -1,8 +1,8 @@
 """The program that measures, as a child in a process group of its own: read line by line, killed as a whole.
 
 A test that does not end by its deadline is unknown, and so are those after it. The child sees only the GPUs that it is
-given, has no more rights than the agent (``nobody``'s, where the agent is root), and ends with the agent, for its
-standard input is a pipe of ours.
+given, has the agent's rights as a replica has, which are few, and ends with the agent, for its standard input is a pipe
+of ours.
 """
 
 import asyncio
@@ -11,8 +11,6 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from pwd import getpwnam
-from typing import Any
 
 import msgspec
 
@@ -31,7 +29,14 @@ Take = Callable[[AnyFigures], Awaitable[None]]
 class Child:
     """One run of the program. ``end`` may be called at any time, from another task."""
 
-    def __init__(self, program: Sequence[str], gpus: Sequence[str], bench: Bench, tests: Sequence[str]) -> None:
+    def __init__(
+        self,
+        program: Sequence[str],
+        gpus: Sequence[str],
+        bench: Bench,
+        tests: Sequence[str],
+        deadlines: Mapping[str, float] = DEADLINE_S,
+    ) -> None:
         self._command = (
             *(NICE_ON_CPU if bench.device == "cpu" else ()),
             *program,
@@ -40,6 +45,7 @@ class Child:
             *tests,
         )
         self._environment = environment(os.environ, gpus if bench.device == "cuda" else ())
+        self._deadlines = deadlines
         self._left = list(tests)
         self._why = ""
         self._process: asyncio.subprocess.Process | None = None
@@ -53,6 +59,9 @@ class Child:
     def end(self, why: str) -> None:
         """Kill it; what was not measured by then is unknown for this reason."""
         self._why = self._why or why
+        self._kill()
+
+    def _kill(self) -> None:
         if self._process is not None and self._process.returncode is None:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -67,15 +76,14 @@ class Child:
                 env=self._environment,
                 start_new_session=True,
                 limit=MOST_LINE,
-                **_user(),
             )
-        except (OSError, KeyError) as error:
+        except OSError as error:
             self._why = f"the measuring program cannot be started: {error}"
         else:
             try:
                 await self._read(self._process, take)
             finally:
-                self.end("it was broken off")
+                self._kill()
                 await _gone(self._process)
         for test in self._left:
             await take(Unmeasured(test=test, why=self._why or "the measuring program ended early; see the agent's log"))
@@ -85,10 +93,10 @@ class Child:
         while self._left:
             now = self._left[0]
             try:
-                async with asyncio.timeout(DEADLINE_S[now]):
+                async with asyncio.timeout(self._deadlines[now]):
                     line = await process.stdout.readline()
             except TimeoutError:
-                self.end(f"{now} did not end within {DEADLINE_S[now]:.0f} s and was killed")
+                self.end(f"{now} did not end within {self._deadlines[now]:g} s and was killed")
                 return
             except ValueError:  # a line longer than the limit
                 self.end("the measuring program talks nonsense")
@@ -124,11 +132,3 @@ async def _gone(process: asyncio.subprocess.Process) -> None:
     with suppress(TimeoutError):
         async with asyncio.timeout(KILL_S):
             await process.wait()
-
-
-def _user() -> dict[str, Any]:
-    """Raises KeyError where the agent is root and there is no ``nobody``."""
-    if os.geteuid() != 0:
-        return {}
-    nobody = getpwnam("nobody")
-    return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}

@@ -1,6 +1,7 @@
 """One run of active checks: the readings, the measuring program on one GPU after the other, all GPUs together, DCGM.
 
-One run a node at a time. What is found goes to the judge as ``check`` observations, and to who asked.
+One run a node at a time. What is found goes to who asked, and to the judge as ``check`` observations; not so what was
+only read, for the judge has seen these readings already.
 """
 
 import asyncio
@@ -15,7 +16,7 @@ from agent.diag.bench import Bench
 from agent.diag.child import Child
 from agent.diag.leave import Standing, objection
 from agent.diag.pace import Tokens
-from agent.diag.plan import ALLREDUCE, BURN, DCGM_LEVELS, is_harmless, tests_of
+from agent.diag.plan import ALLREDUCE, BURN, DCGM_LEVELS, DEADLINE_S, is_harmless, tests_of
 from agent.diag.readings import checks
 from agent.diag.ruling import rule
 from agent.diag.verdict import Subject
@@ -65,10 +66,13 @@ class Ground(Protocol):
 class Diag:
     """The active checks of one node; ``program`` is the command that measures."""
 
-    def __init__(self, ground: Ground, program: Sequence[str], clock: Clock) -> None:
+    def __init__(
+        self, ground: Ground, program: Sequence[str], clock: Clock, deadlines: Mapping[str, float] = DEADLINE_S
+    ) -> None:
         self._ground = ground
         self._program = tuple(program)
         self._clock = clock
+        self._deadlines = deadlines
         self._turn = asyncio.Lock()
         self._child: Child | None = None
 
@@ -97,7 +101,13 @@ class Diag:
             await tell(told)
 
         async with self._turn:
-            await self._run(gpus, request.grade, judged)
+            for gpu in gpus:
+                for check in checks(self._ground.sample(gpu), gpu, self._ground.node, self._clock.now()):
+                    await tell(Checked(check=check))
+                await self._program_on(gpu, request.grade, judged)
+            if request.grade is not Grade.QUICK and len(gpus) > 1:
+                await self._measure(gpus, (ALLREDUCE,), judged)
+            await self._dcgm(gpus, request.grade, judged)
         await tell(Ended())
 
     async def validate(self, gpu: str) -> tuple[Check, ...]:
@@ -122,15 +132,6 @@ class Diag:
             raise Refused(f"the GPUs of {self._ground.node} are not known yet; see `corral doctor`")
         return tuple(dict.fromkeys(names)) or known
 
-    async def _run(self, gpus: Sequence[str], grade: Grade, tell: Tell) -> None:
-        for gpu in gpus:
-            for check in checks(self._ground.sample(gpu), gpu, self._ground.node, self._clock.now()):
-                await tell(Checked(check=check))
-            await self._program_on(gpu, grade, tell)
-        if grade is not Grade.QUICK and len(gpus) > 1:
-            await self._measure(gpus, (ALLREDUCE,), tell)
-        await self._dcgm(gpus, grade, tell)
-
     # -- the program ------------------------------------------------------------------------------------
 
     async def _program_on(self, gpu: str, grade: Grade, tell: Tell) -> None:
@@ -139,7 +140,7 @@ class Diag:
     async def _measure(self, gpus: Sequence[str], tests: Sequence[str], tell: Tell) -> None:
         """One process for these tests on these GPUs; it is watched from the first test that may do harm."""
         gpu = gpus[0]
-        child = Child(self._program, gpus, self._ground.bench(gpu), tests)
+        child = Child(self._program, gpus, self._ground.bench(gpu), tests, self._deadlines)
         watch = Watch(self._ground.tokens, lambda: self._ground.sample(gpu))
         if not all(map(is_harmless, tests)):
             await watch.before()

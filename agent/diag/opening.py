@@ -5,6 +5,7 @@ from vocab.catalogue.cuda import Blame, error_in
 from vocab.diag import Opened, Unmeasured
 
 LOST_WORDS = "GPU is lost"
+CHECK = "diag_open"  # whichever test met it: a pass of this one takes it back
 
 
 def verdict(figures: Opened, subject: Subject) -> Verdict:
@@ -19,8 +20,8 @@ def unmeasured(figures: Unmeasured) -> Verdict:
     "No device" and "busy or unavailable" are what a missing permission and a compute mode give too.
     """
     if figures.error is not None and LOST_WORDS in figures.error:
-        return problem(figures.why, "gpu_lost")
+        return problem(figures.why, "gpu_lost", check=CHECK)
     error = error_in(figures.error)
     if error is not None and error.blame is Blame.GPU:
-        return problem(figures.why, "ecc_uncorrectable", {"cuda_error": error.code})
+        return problem(figures.why, "ecc_uncorrectable", {"cuda_error": error.code}, check=CHECK)
     return unknown(figures.why)

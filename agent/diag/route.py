@@ -27,7 +27,8 @@ def route(diag: Diag) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
             await answer.write(msgspec.json.encode(told) + b"\n")
 
         await _while_heard(request, asyncio.ensure_future(diag.run(wish, tell)))
-        await answer.write_eof()
+        with suppress(ConnectionResetError):  # who has read the last line may go before the end
+            await answer.write_eof()
         return answer
 
     return run

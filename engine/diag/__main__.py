@@ -65,7 +65,8 @@ def run(tests: list[str], device: str, faults: list[str], burn_s: float) -> Iter
 
 def _end_with_parent() -> None:
     """Standard input is a pipe of the one who started this: when it ends, nobody reads figures any more."""
-    if stat.S_ISFIFO(os.fstat(0).st_mode):
+    kind = os.fstat(0).st_mode
+    if stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind):
         os.read(0, 1)
         os._exit(1)
 

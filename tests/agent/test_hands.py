@@ -51,7 +51,8 @@ async def test_a_validation_is_answered_with_what_was_checked(tmp_path):
         await controller.until(lambda c: answers(c, "v-1") == [ActionState.DONE], PATIENCE_S)
         recorded = b"".join(node.agent.ring.lines())
         assert recorded.count(b'"obs":"check"') == 5 + 2  # the quick active checks
-        assert b'"check":"canary"' in recorded
+        assert b'"check":"canary","gpu"' in recorded
+        assert b"12 exact products" in recorded
 
 
 async def test_a_pause_of_the_node_keeps_its_hands_still(tmp_path):
