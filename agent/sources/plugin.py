@@ -87,19 +87,7 @@ class PluginSource:
         """What it prints. Raises SourceDown with the reason why that is nothing."""
         if self._left is not None and self._left.returncode is None:
             raise SourceDown(f"STUCK: process {self._left.pid} of the last run cannot be killed: it is in the kernel")
-        try:
-            process = await asyncio.create_subprocess_exec(
-                *self._plugin.command,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-                cwd="/",
-                env=ENVIRONMENT,
-                start_new_session=True,
-                **_user(),
-            )
-        except OSError as error:
-            raise SourceDown(f"NOT_STARTED: {self._plugin.command[0]}: {error.strerror}") from error
+        process = await self._start()
         self._left = process
         try:
             async with asyncio.timeout(self._plugin.timeout_s):
@@ -116,6 +104,29 @@ class PluginSource:
             words = " ".join(err.decode(errors="replace").split())[:MOST_SAID]
             raise SourceDown(f"EXIT: it {how}{': ' + words if words else ''}")
         return out
+
+    async def _start(self) -> asyncio.subprocess.Process:
+        """Start it; should we be cancelled meanwhile, it is ended first, with what it may have started by then."""
+        starting = asyncio.ensure_future(
+            asyncio.create_subprocess_exec(
+                *self._plugin.command,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                cwd="/",
+                env=ENVIRONMENT,
+                start_new_session=True,
+                **_user(),
+            )
+        )
+        try:
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            with suppress(OSError):
+                await _kill(await starting)
+            raise
+        except OSError as error:
+            raise SourceDown(f"NOT_STARTED: {self._plugin.command[0]}: {error.strerror}") from error
 
     def _say(self, state: str, error: str | None = None) -> None:
         """Report the source's state if it is news."""
