@@ -45,7 +45,8 @@ def families(latest: Latest, standing: Standing, now: float) -> Iterator[Family]
     yield _of("corral_gpu_fenced", {(gpu,): float(gpu in standing.fenced) for gpu in samples})
     yield _of("corral_gpu_held", {(gpu,): float(standing.held.get(gpu, 0)) for gpu in samples})
     linked = {gpu: sample for gpu, sample in samples.items() if sample and sample.links}
-    yield _of("corral_gpu_nvlinks_down", {(gpu,): _down(sample) for gpu, sample in linked.items()})
+    told = {gpu: s for gpu, s in linked.items() if any(link.state is not None for link in s.links.values())}
+    yield _of("corral_gpu_nvlinks_down", {(gpu,): _down(sample) for gpu, sample in told.items()})
     yield from _link_errors(linked)
     yield from _xids(standing, tuple(samples))
 
@@ -114,15 +115,17 @@ def _good(sample: GpuSample | None) -> bool:
 
 
 def _down(sample: GpuSample) -> float:
-    return float(sum(1 for link in sample.links.values() if link.state == 0))
+    return float(sum(link.state == 0 for link in sample.links.values()))
 
 
 def _link_errors(linked: Mapping[str, GpuSample]) -> Iterator[Family]:
-    """Errors of all links of a GPU, and of its worst one."""
-    sums = {
-        gpu: [sum(n or 0 for n in (link.crc_errors, link.replays, link.recoveries)) for link in sample.links.values()]
-        for gpu, sample in linked.items()
-    }
+    """Errors of all links of a GPU, and of its worst one; nothing where no link counts any."""
+    sums: dict[str, list[int]] = {}
+    for gpu, sample in linked.items():
+        counters = [(link.crc_errors, link.replays, link.recoveries) for link in sample.links.values()]
+        known = [[count for count in of_link if count is not None] for of_link in counters]
+        if any(known):
+            sums[gpu] = [sum(of_link) for of_link in known]
     yield _of("corral_gpu_nvlink_errors_total", {(gpu,): float(sum(errors)) for gpu, errors in sums.items()})
     yield _of("corral_gpu_nvlink_errors_worst", {(gpu,): float(max(errors)) for gpu, errors in sums.items()})
 

@@ -171,6 +171,14 @@ def test_links_are_shown_as_sum_and_worst_and_one_by_one_on_demand():
     assert scrape.value("corral_gpu_nvlink_up", gpu=uuid(0), link="17") == 1
 
 
+def test_links_that_tell_nothing_are_not_without_errors():
+    scrape = Scrape()
+    read = full(9.0, 0)
+    scrape.take(type(read)(at=9.0, node=NODE, gpu=uuid(0), readings=FULL, links={"0": LinkReadings()}, source="nvml"))
+    assert scrape.value("corral_gpu_nvlink_errors_total", gpu=uuid(0)) is None
+    assert scrape.value("corral_gpu_nvlinks_down", gpu=uuid(0)) is None
+
+
 def test_everything_is_there_on_demand():
     scrape = Scrape()
     scrape.wide = True
