@@ -75,6 +75,8 @@ async def test_an_approved_reboot_boots_the_node_and_ends_in_probation_and_relea
         lines = await running.explain(victim["uuid"])
         assert states(lines, "reboot_node")[-1] == "done"
         assert states(lines, "validate")[-1] == "done"
+        passed = only(lines, kind="action", of="validate", state="done")[-1]["why"].partition("; not known")[0]
+        assert {"diag_open", "canary"} <= set(passed.removeprefix("passed: ").split(", "))  # work was run on it
         assert only(lines, kind="condition", code="xid:79")[-1]["state"] == "cleared"
 
         await running.until("all replicas serve again", running.all_ready)
