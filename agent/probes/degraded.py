@@ -1,7 +1,8 @@
 """Readings that fail: five in a row of one reading are probe_degraded, and nothing is concluded from any of them.
 
 What is not supported, not there or blank is normal for many boards and says nothing. What may not be read is told
-once, as information. A GPU that is gone, or asks for a reset, has its own code.
+once, as information; a GPU of which nothing may be read is a warning until it can be. A GPU that is gone, or asks for
+a reset, has its own code.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,6 +32,7 @@ class DegradedProbe(msgspec.Struct):
     signals: Signals = msgspec.field(default_factory=Signals)
     failing: dict[str, dict[str, str]] = {}  # GPU -> reading -> error, of those that were said
     refused: set[str] = set()
+    shut: set[str] = set()  # GPUs of which nothing may be read
     unsupported: dict[str, tuple[str, ...]] = {}  # by source, as told
 
     def observe(self, observation: AnyObservation, scene: Scene, now: float) -> Sequence[Verdict]:
@@ -44,6 +46,7 @@ class DegradedProbe(msgspec.Struct):
         return ()
 
     def _sampled(self, sample: GpuSample, gpu: str, now: float) -> Iterator[Verdict]:
+        yield from self._door(sample, gpu)
         bad, refused = _failed(sample)
         if refused and gpu not in self.refused:
             self.refused.add(gpu)
@@ -51,17 +54,32 @@ class DegradedProbe(msgspec.Struct):
         if not bad and not self.failing.get(gpu) and not self.signals.streaks:
             return
         watched = {key.partition("/")[2] for key in self.signals.streaks if key.startswith(gpu + "/")}
+        before = dict(self.failing.get(gpu, {}))
         for name in sorted(bad.keys() | watched):
             if name not in bad and not _was_read(sample, name):
                 continue
             turn = self.signals.take(f"{gpu}/{name}", FIVE, now, bad=name in bad)
             if turn is Turn.RAISED:
                 self.failing.setdefault(gpu, {})[name] = bad[name]
-                yield self._say(sample, gpu)
             elif turn is Turn.ENDED:
                 self.failing.get(gpu, {}).pop(name, None)
-                if not self.failing.pop(gpu, None):
-                    yield Clear(code=CODE, at=sample.at, gpu=gpu)
+        after = self.failing.get(gpu, {})
+        if after.keys() - before.keys():
+            yield self._say(sample, gpu)
+        elif before and not after:
+            self.failing.pop(gpu, None)
+            yield Clear(code=CODE, at=sample.at, gpu=gpu)
+
+    def _door(self, sample: GpuSample, gpu: str) -> Iterator[Verdict]:
+        """Tell of a GPU of which nothing may be read, and that it is open again."""
+        if sample.error in REFUSED and gpu not in self.shut:
+            self.shut.add(gpu)
+            text = f"nothing of this GPU may be read by the agent's user ({sample.error}): see its groups and cgroup"
+            source = source_of(sample)
+            yield node_finding(PERMISSION, sample.at, text, source=source, gpu=gpu, scope=Scope.GPU, first=(WHOLE,))
+        elif sample.error is None and gpu in self.shut:
+            self.shut.discard(gpu)
+            yield Clear(code=PERMISSION, at=sample.at, gpu=gpu)
 
     def _say(self, sample: GpuSample, gpu: str) -> Verdict:
         failing = self.failing[gpu]
