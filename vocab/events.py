@@ -6,7 +6,6 @@ An event's ``id`` comes from its evidence, so a log that is read twice names the
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from enum import StrEnum
-from hashlib import blake2b
 from typing import Any
 
 import msgspec
@@ -174,5 +173,7 @@ def event_id(boot_id: str | None, subject: str | None, code: str, discriminator:
     ``subject`` is a GPU UUID, else a PCI address, else the node's name. ``first`` is the first evidence:
     (kernel sequence number,) or (stamp, text, ordinal), or for counters (epoch, counter, value).
     """
+    from hashlib import blake2b  # brings OpenSSL with it, which the processes that only read a driver do not need
+
     parts = (boot_id or "", subject or "", code, discriminator, *first)
     return blake2b("\x1f".join(str(part) for part in parts).encode(), digest_size=10).hexdigest()
