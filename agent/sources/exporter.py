@@ -187,7 +187,7 @@ class ExporterSource:
 
     def _stand_alone(self, uuid: str, now: float) -> None:
         seen = self._usable(uuid, now)
-        if seen is None:
+        if seen is None or seen.moved_at < now:  # an older collection: it would count as another sign of life
             return
         self._emit(
             GpuSample(

@@ -193,6 +193,15 @@ def test_without_nvml_the_page_stands_alone():
     assert (inventory.gpus[0].uuid, inventory.gpus[0].index, inventory.gpus[0].pci) == (A, 3, "0000:5d:00")
 
 
+def test_a_collection_that_stands_on_the_page_twice_is_one_sign_of_life():
+    beside = Beside()
+    beside.page(written(), ALONE_AFTER_S)
+    beside.page(written())
+    assert len(beside.found.all(GpuSample)) == 2
+    beside.page(written(energy=6_000.0))
+    assert len(beside.found.all(GpuSample)) == 4
+
+
 def test_beside_nvml_the_page_never_stands_alone():
     beside = Beside()
     beside.completed(temperature_c=50.0)
