@@ -14,7 +14,7 @@ import msgspec
 from agent.checks.baseline import ORDER
 from agent.diag.bench import Bench
 from agent.diag.child import Child
-from agent.diag.leave import Standing, objection
+from agent.diag.leave import Standing, hindrance, objection
 from agent.diag.pace import Tokens
 from agent.diag.plan import ALLREDUCE, BURN, DCGM_LEVELS, DEADLINE_S, is_harmless, tests_of
 from agent.diag.readings import checks
@@ -140,7 +140,15 @@ class Diag:
     async def _measure(self, gpus: Sequence[str], tests: Sequence[str], tell: Tell) -> None:
         """One process for these tests on these GPUs; it is watched from the first test that may do harm."""
         gpu = gpus[0]
-        child = Child(self._program, gpus, self._ground.bench(gpu), tests, self._deadlines)
+        bench = self._ground.bench(gpu)
+        why = self._hindrance(gpus, bench)
+        if why is not None:
+            for test in tests:
+                check = self._ruled(Unmeasured(test=test, why=why), gpu, None)
+                if check is not None:
+                    await tell(Checked(check=check))
+            return
+        child = Child(self._program, gpus, bench, tests, self._deadlines)
         watch = Watch(self._ground.tokens, lambda: self._ground.sample(gpu))
         if not all(map(is_harmless, tests)):
             await watch.before()
@@ -159,14 +167,21 @@ class Diag:
             try:
                 await child.run(take)
             finally:
-                self._child = None
+                self._child = child if child.pid is not None else None
 
-    def _ruled(self, figures: AnyFigures, gpu: str, watch: Watch) -> Check | None:
+    def _hindrance(self, gpus: Sequence[str], bench: Bench) -> str | None:
+        left = self._child.pid if self._child is not None else None
+        if left is not None:
+            return f"process {left} of the last run cannot be killed: it is inside the kernel"
+        found = (hindrance(self._ground.sample(gpu), bench.device) for gpu in gpus)
+        return next((why for why in found if why is not None), None)
+
+    def _ruled(self, figures: AnyFigures, gpu: str, watch: Watch | None) -> Check | None:
         board = next((each.name for each in self._ground.gpus() if each.uuid == gpu), None)
         sample = self._ground.sample(gpu)
         subject = Subject(gpu, board, sample.readings if sample is not None else None)
         check = rule(figures, subject, self._ground.node, self._clock.now())
-        stopped = watch.stopped
+        stopped = watch.stopped if watch is not None else None
         if check is None or stopped is None or stopped.code is None or not isinstance(figures, Unmeasured):
             return check
         return msgspec.structs.replace(check, result="problem", code=stopped.code, text=stopped.why)

@@ -5,6 +5,9 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from vocab.diag import Grade
+from vocab.observations import GpuSample
+
+LEAST_FREE_BYTES = 2 * 2**30  # a context and its libraries take 0.5 to 1 GiB, the products a quarter; the rest is room
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
@@ -13,6 +16,20 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     kept: frozenset[str]  # held or fenced: no new work comes
     users: Mapping[str, tuple[str, ...] | None]
     serving: tuple[str, ...]  # the replicas of the node that have a process
+
+
+def hindrance(sample: GpuSample | None, device: str) -> str | None:
+    """Why no work can be run on a GPU without harm, whatever the grade; None if it can."""
+    readings = sample.readings if sample is not None else None
+    if device != "cuda" or readings is None:
+        return None
+    if readings.mig_mode:
+        return "it is partitioned (MIG): its instances belong to their users"
+    total, used = readings.memory_total_bytes, readings.memory_used_bytes
+    if total is None or used is None:
+        return None  # the program asks the device itself
+    free = total - used - (readings.memory_reserved_bytes or 0)
+    return f"only {max(free, 0) >> 20} MiB of its memory are free" if free < LEAST_FREE_BYTES else None
 
 
 def objection(grade: Grade, gpus: Iterable[str], standing: Standing) -> str | None:

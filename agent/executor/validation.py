@@ -5,7 +5,8 @@ Where these find no problem, work is run on it: the quick active checks, and the
 """
 
 import asyncio
-import contextlib
+
+import msgspec
 
 from agent.checks.baseline import ORDER, baseline
 from agent.executor.work import Outcome, Surroundings
@@ -25,7 +26,8 @@ async def validate(around: Surroundings, gpu: str, clock: Clock, settle_s: float
     if not checks:
         return Outcome(ActionState.REFUSED, f"no reading of it came within {PATIENCE_S:.0f} s: nothing is known of it")
     if not any(check.result == "problem" for check in checks):
-        checks = tuple(sorted((*checks, *await _active(around, gpu)), key=lambda check: ORDER.index(check.result)))
+        active = await _active(around, gpu, checks[0])
+        checks = tuple(sorted((*checks, *active), key=lambda check: ORDER.index(check.result)))
     for check in checks:  # problems first
         around.take(check)
     return judged(checks)
@@ -56,12 +58,14 @@ async def _checked(around: Surroundings, gpu: str, clock: Clock, settle_s: float
     return checks
 
 
-async def _active(around: Surroundings, gpu: str) -> tuple[Check, ...]:
-    """Nothing, if they do not end within an order's time."""
-    with contextlib.suppress(TimeoutError):
+async def _active(around: Surroundings, gpu: str, read: Check) -> tuple[Check, ...]:
+    """Unknown, if they do not end within an order's time."""
+    try:
         async with asyncio.timeout(ACTIVE_S):
             return await around.diagnose(gpu)
-    return ()
+    except TimeoutError:
+        text = f"they did not end within {ACTIVE_S:.0f} s"
+        return (msgspec.structs.replace(read, check="diag", result="unknown", code=None, text=text),)
 
 
 def _is_new(sample: GpuSample, begun: float, settle_s: float) -> bool:

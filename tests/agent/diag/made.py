@@ -40,6 +40,7 @@ class Ground:
         self.users: dict[str, tuple[str, ...] | None] = {FIRST: (), SECOND: ()}
         self.serving: tuple[str, ...] = ()
         self.faults: dict[str, tuple[str, ...]] = {}
+        self.device = "cpu"
         self.judged: list[Check] = []
         self.counted: list[Mapping[str, Tokens]] = []
 
@@ -55,7 +56,7 @@ class Ground:
         return Standing(kept=frozenset(self.kept), users=self.users, serving=self.serving)
 
     def bench(self, gpu: str) -> Bench:
-        return Bench(device="cpu", faults=self.faults.get(gpu, ()))
+        return Bench(device=self.device, faults=self.faults.get(gpu, ()))
 
     async def tokens(self) -> Mapping[str, Tokens]:
         return self.counted.pop(0) if self.counted else {}

@@ -4,7 +4,7 @@ import pytest
 
 from agent.diag import plan
 from agent.diag.heat import stop
-from agent.diag.leave import Standing, objection
+from agent.diag.leave import Standing, hindrance, objection
 from agent.diag.pace import Paces, Tokens, tokens_in
 from agent.diag.readings import checks
 from agent.sources.dcgm.diag import LEVELS
@@ -49,6 +49,26 @@ def test_every_test_has_a_deadline_and_every_grade_a_level_of_dcgm():
 )
 def test_a_grade_has_leave_or_a_reason(grade, how, words):
     why = objection(grade, (FIRST,), how)
+    assert why is None if words is None else words in why
+
+
+GIB = 2**30
+
+
+@pytest.mark.parametrize(
+    ("gpu_sample", "device", "words"),
+    [
+        (sample(memory_total_bytes=80 * GIB, memory_used_bytes=70 * GIB), "cuda", None),
+        (sample(memory_total_bytes=80 * GIB, memory_used_bytes=79 * GIB), "cuda", "only 1024 MiB"),
+        (sample(memory_total_bytes=80 * GIB, memory_used_bytes=79 * GIB), "cpu", None),
+        (sample(mig_mode=1), "cuda", "MIG"),
+        (sample(mig_mode=0), "cuda", None),
+        (sample(error="GPU_IS_LOST"), "cuda", None),
+        (None, "cuda", None),
+    ],
+)
+def test_no_work_is_run_where_it_would_take_what_others_need(gpu_sample, device, words):
+    why = hindrance(gpu_sample, device)
     assert why is None if words is None else words in why
 
 

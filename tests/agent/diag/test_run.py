@@ -68,6 +68,13 @@ async def test_a_program_that_is_not_there_says_why_nothing_is_known():
     assert {each.result for each in ground.judged} == {"unknown"}
 
 
+async def test_a_partitioned_gpu_is_left_alone_and_nothing_is_known_of_it():
+    ground = Ground()
+    ground.device, ground.samples[FIRST] = "cuda", sample(mig_mode=1)
+    await ran(ground)
+    assert {(each.check, each.result) for each in ground.judged} == {("diag_open", "unknown"), ("canary", "unknown")}
+
+
 async def test_medium_and_burn_add_their_tests():
     assert "diag_memory" in (await ran(Ground(), Grade.MEDIUM)).results()
     assert (await ran(Ground(), Grade.BURN)).results()["diag_burn"] == "pass"

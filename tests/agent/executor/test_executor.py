@@ -9,6 +9,7 @@ from agent.virtual.faults import Fault, apply
 from tests.agent.executor.conftest import running, until
 from tests.agent.executor.node import Node, kinds, reboot_of, reset_of, validate_of
 from vocab.errors import InputError
+from vocab.observations import Check
 from vocab.states import ActionKind, ActionState, Level
 
 
@@ -205,6 +206,26 @@ async def test_a_fabric_that_still_registers_the_gpu_is_waited_for(node):
         assert node.ended("v-1") is None
         node.state.gpus[0].fabric_state = 3
         assert (await until(lambda: node.ended("v-1")))[1] is ActionState.DONE
+
+
+async def test_work_that_comes_out_wrong_fails_a_validation_whose_readings_are_well(node):
+    wrong = Check(at=1.0, check="canary", gpu=node.uuid(), result="problem", code="silent_corruption", text="12 of 12")
+    node.around.active = (Check(at=1.0, check="diag_open", gpu=node.uuid(), result="pass"), wrong)
+    async with running(node):
+        node.executor.take([validate_of(node)])
+        _, state, why = await until(lambda: node.ended("v-1"))
+    assert state is ActionState.FAILED
+    assert "canary: 12 of 12" in why
+    assert node.around.seen[0] == wrong  # problems first
+
+
+async def test_work_that_could_not_be_run_fails_no_validation_and_is_named(node):
+    node.around.active = (Check(at=1.0, check="canary", gpu=node.uuid(), result="unknown", text="no PyTorch"),)
+    async with running(node):
+        node.executor.take([validate_of(node)])
+        _, state, why = await until(lambda: node.ended("v-1"))
+    assert state is ActionState.DONE
+    assert "not known: canary" in why
 
 
 # -- reboot ---------------------------------------------------------------------------------------------
