@@ -102,7 +102,8 @@ class Diag:
 
         async with self._turn:
             for gpu in gpus:
-                for check in checks(self._ground.sample(gpu), gpu, self._ground.node, self._clock.now()):
+                sample, board = self._ground.sample(gpu), self._board(gpu)
+                for check in checks(sample, gpu, self._ground.node, self._clock.now(), board):
                     await tell(Checked(check=check))
                 await self._program_on(gpu, request.grade, judged)
             if request.grade is not Grade.QUICK and len(gpus) > 1:
@@ -177,14 +178,16 @@ class Diag:
         return next((why for why in found if why is not None), None)
 
     def _ruled(self, figures: AnyFigures, gpu: str, watch: Watch | None) -> Check | None:
-        board = next((each.name for each in self._ground.gpus() if each.uuid == gpu), None)
         sample = self._ground.sample(gpu)
-        subject = Subject(gpu, board, sample.readings if sample is not None else None)
+        subject = Subject(gpu, self._board(gpu), sample.readings if sample is not None else None)
         check = rule(figures, subject, self._ground.node, self._clock.now())
         stopped = watch.stopped if watch is not None else None
         if check is None or stopped is None or stopped.code is None or not isinstance(figures, Unmeasured):
             return check
         return msgspec.structs.replace(check, result="problem", code=stopped.code, text=stopped.why)
+
+    def _board(self, gpu: str) -> str | None:
+        return next((each.name for each in self._ground.gpus() if each.uuid == gpu), None)
 
     # -- DCGM -------------------------------------------------------------------------------------------
 

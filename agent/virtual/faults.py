@@ -21,7 +21,7 @@ FAILED_COOLING_C = 91.0  # over the slowdown temperature of every board of the t
 HIGH_SBE_RATE = 4096  # corrected errors that make the driver mask the interrupt [H]
 ADDRESS = "0x0000000018f31d80"
 
-Kind = Literal["xid", "thermal", "power_brake", "ecc", "remap", "link", "hang", "corrupt", "clear"]
+Kind = Literal["xid", "thermal", "power_brake", "ecc", "remap", "link", "hang", "corrupt", "pcie", "clear"]
 
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -186,11 +186,17 @@ def _compute_wrong(_: VirtualState, gpu: Any, __: Fault) -> None:
     gpu.corrupt = 1
 
 
+def _lose_lanes(_: VirtualState, gpu: Any, __: Fault) -> None:
+    """Half of the PCIe lanes, as from a card that sits loose."""
+    gpu.pcie_width = gpu.pcie_width_max // 2
+
+
 def _clear(_: VirtualState, gpu: Any, __: Fault) -> None:
     """As if the board had been replaced by a good one of the same identity; lifetime counters included."""
     for name in ("lost", "hang", "corrupt", "removed", "power_brake", "heat_c", "recovery_action"):
         setattr(gpu, name, 0)
     gpu.sram_threshold_exceeded = 0
+    gpu.pcie_width = gpu.pcie_width_max
     for name in ("remap_correctable", "remap_uncorrectable", "remap_pending", "remap_failed"):
         setattr(gpu, name, 0)
     for unit in ("dram", "sram"):
@@ -217,6 +223,7 @@ _ACTS: dict[str, Callable[[VirtualState, Any, Fault], None]] = {
     "link": _link,
     "hang": _hang,
     "corrupt": _compute_wrong,
+    "pcie": _lose_lanes,
     "clear": _clear,
 }
 

@@ -72,6 +72,7 @@ def _simple(kind: str, text: str) -> None:
 _simple("thermal", "Let the GPU run into its hardware thermal slowdown.")
 _simple("ecc", "Count uncorrectable memory errors.")
 _simple("corrupt", "Let it compute wrong results that nothing reports; `corral diag` finds them.")
+_simple("pcie", "Lose half of the PCIe lanes.")
 _simple("remap", "Leave a row remap pending, which a reset applies.")
 _simple(
     "clear", "Take the faults from the GPU. What clears only with a reboot stays until a person says `corral release`."

@@ -7,6 +7,7 @@ from pathlib import Path
 from agent.diag.bench import Bench
 from agent.diag.leave import Standing
 from agent.diag.pace import Tokens
+from agent.sources.dcgm.sight import DcgmSettings
 from vocab.diag import AnyTold, Checked
 from vocab.observations import Check, GpuIdentity, GpuSample
 from vocab.readings import Readings
@@ -41,6 +42,7 @@ class Ground:
         self.serving: tuple[str, ...] = ()
         self.faults: dict[str, tuple[str, ...]] = {}
         self.device = "cpu"
+        self.dcgm: DcgmSettings | None = None
         self.judged: list[Check] = []
         self.counted: list[Mapping[str, Tokens]] = []
 
@@ -56,7 +58,7 @@ class Ground:
         return Standing(kept=frozenset(self.kept), users=self.users, serving=self.serving)
 
     def bench(self, gpu: str) -> Bench:
-        return Bench(device=self.device, faults=self.faults.get(gpu, ()))
+        return Bench(device=self.device, faults=self.faults.get(gpu, ()), dcgm=self.dcgm)
 
     async def tokens(self) -> Mapping[str, Tokens]:
         return self.counted.pop(0) if self.counted else {}

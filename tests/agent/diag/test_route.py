@@ -3,6 +3,7 @@
 import asyncio
 import json
 
+import pytest
 from click.testing import CliRunner
 
 from corral.__main__ import cli
@@ -41,6 +42,27 @@ async def test_the_command_shows_a_table_and_its_exit_code_is_the_answer(tmp_pat
         assert bad.return_value == 1
         assert "silent_corruption" in bad.output
         await node.until(lambda: "silent_corruption" in {event.code for event in node.agent.latest.events.values()})
+
+
+@pytest.mark.parametrize(
+    ("fault", "check", "code"),
+    [
+        ({"kind": "xid", "code": 79}, "presence", "gpu_lost"),
+        ({"kind": "xid", "code": 79}, "diag_open", "gpu_lost"),
+        ({"kind": "ecc"}, "ecc", "ecc_uncorrectable"),
+        ({"kind": "remap", "failed": True}, "remap", "remap_failed"),
+        ({"kind": "pcie"}, "pcie", "pcie_width"),
+        ({"kind": "link", "link": 3}, "links", "nvlink_down"),
+    ],
+)
+async def test_a_fault_of_the_virtual_node_is_found(tmp_path, fault, check, code):
+    async with running(configured(tmp_path)) as node:
+        await node.ready()
+        gpu = node.agent.latest.seen.gpus[0].uuid
+        await node.drill(gpu=0, **fault)
+        await node.until(lambda: code in {event.code for event in node.agent.latest.events.values()})
+        found = json.loads((await corral(node, gpu, "--json")).stdout)
+        assert (check, "problem", code) in {(each["check"], each["result"], each.get("code")) for each in found}
 
 
 async def test_json_is_a_list_of_checks(tmp_path):

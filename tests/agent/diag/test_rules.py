@@ -1,5 +1,6 @@
 """What may run where, what is read, when neighbours or heat end a run: all pure."""
 
+import msgspec
 import pytest
 
 from agent.diag import plan
@@ -8,9 +9,10 @@ from agent.diag.leave import Standing, hindrance, objection
 from agent.diag.pace import Paces, Tokens, tokens_in
 from agent.diag.readings import checks
 from agent.sources.dcgm.diag import LEVELS
-from tests.agent.diag.made import FIRST, SECOND, sample
+from tests.agent.diag.made import FIRST, H100, SECOND, sample
 from vocab.catalogue.specs import pcie_bytes_per_s, spec_of
 from vocab.diag import Grade
+from vocab.readings import LinkReadings
 
 EMPTY = {FIRST: (), SECOND: ()}
 
@@ -92,6 +94,26 @@ def result_of(name, gpu_sample):
 )
 def test_what_was_read_is_checked(gpu_sample, name, found):
     assert result_of(name, gpu_sample) == found
+
+
+UP, DOWN = LinkReadings(state=1), LinkReadings(state=0)
+
+
+@pytest.mark.parametrize(
+    ("board", "links", "found"),
+    [
+        (H100, (UP, UP), ("pass", None)),
+        (H100, (UP, DOWN), ("problem", "nvlink_down")),
+        (H100, (DOWN, DOWN), ("unknown", None)),  # given to a virtual machine alone
+        (H100, (), ("unknown", None)),
+        ("NVIDIA H100 NVL", (UP, DOWN), ("unknown", None)),  # its bridge wires some of them
+        (None, (UP, DOWN), ("unknown", None)),
+    ],
+)
+def test_a_link_that_is_down_is_a_problem_where_all_are_wired(board, links, found):
+    read = msgspec.structs.replace(sample(), links={str(n): link for n, link in enumerate(links)})
+    (check,) = [each for each in checks(read, FIRST, "n1", 5.0, board) if each.check == "links"]
+    assert (check.result, check.code) == found
 
 
 # -- neighbours -----------------------------------------------------------------------------------------

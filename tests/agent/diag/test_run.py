@@ -5,13 +5,17 @@ import os
 
 import pytest
 
-from agent.diag.bench import Bench
+from agent.config import AgentConfig
+from agent.diag.bench import Bench, of_gpu
 from agent.diag.child import Child, environment
 from agent.diag.diag import Diag
 from agent.diag.pace import Tokens
 from agent.diag.plan import DEADLINE_S
 from agent.diag.watch import Watch
+from agent.sources.dcgm.sight import DcgmSettings
 from tests.agent.diag.made import FIRST, SECOND, Ground, Heard, program, sample
+from tests.fakes.dcgm import board
+from tests.fakes.dcgm.place import stand_in
 from vocab.clock import SystemClock
 from vocab.diag import AnyFigures, DiagRequest, Ended, Grade, Started, Unmeasured
 from vocab.errors import InputError, Refused
@@ -167,6 +171,38 @@ async def test_a_validation_tells_problems_first():
     ground.faults[FIRST] = ("corrupt",)
     found = await diag(ground).validate(FIRST)
     assert (found[0].check, found[0].result) == ("canary", "problem")
+
+
+# -- DCGM -----------------------------------------------------------------------------------------------
+
+
+async def test_a_dcgm_that_is_not_there_is_unknown(tmp_path):
+    ground = Ground()
+    ground.dcgm = DcgmSettings(engine="localhost:1", bindings=tmp_path)
+    await ran(ground)
+    assert [(each.check, each.result, each.node) for each in ground.judged if each.check.startswith("dcgm")] == [
+        ("dcgm_diag", "unknown", "n1")
+    ]
+
+
+@pytest.mark.parametrize("release", [3, 4])
+async def test_dcgms_diagnostics_are_checks_too_at_the_level_of_the_grade(release):
+    with stand_in(release) as place:
+        ground = Ground()
+        ground.dcgm = DcgmSettings(engine=place.address, bindings=place.bindings)
+        ground.samples = {uuid: sample(uuid) for uuid in (board.uuid(0), board.uuid(1))}
+        ground.kept, ground.users = set(ground.samples), dict.fromkeys(ground.samples, ())
+        place.host.diag = [("memory", 0, 0, 0), ("memory", 1, 3, 52)]
+        await ran(ground, Grade.MEDIUM, gpus=())
+    told = {(each.gpu, each.result) for each in ground.judged if each.check == "dcgm_diag_memory"}
+    assert told == {(board.uuid(0), "pass"), (board.uuid(1), "problem")}
+
+
+@pytest.mark.parametrize(("dcgm", "asked"), [("auto", True), ("host:5555", True), ("off", False), ("embedded", False)])
+def test_a_real_gpu_asks_dcgm_where_a_host_engine_may_run(tmp_path, dcgm, asked):
+    config = AgentConfig(node="n1", controller="http://c", state_dir=tmp_path, run_dir=tmp_path, dcgm=dcgm)
+    bench = of_gpu(config)
+    assert (bench.device, bench.dcgm is not None) == ("cuda", asked)
 
 
 # -- what ends a run early ------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -60,10 +61,24 @@ def test_a_pytorch_without_cuda_is_a_missing_tool_and_no_error_of_a_gpu():
         assert "CUDA build" in found.why
 
 
+def test_the_program_ends_with_the_one_who_started_it():
+    root = Path(__file__).parents[3]
+    started = subprocess.Popen(
+        [sys.executable, "-m", "engine.diag", "--device", "cpu", "--fault", "hang", "open"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=root,
+    )  # fmt: skip
+    try:
+        assert started.stdout.readline()
+        started.stdin.close()
+        assert started.wait(60) == 1
+    finally:
+        started.kill()
+        started.wait()
+        started.stdout.close()
+
+
 def test_without_pytorch_every_test_is_unmeasured(tmp_path):
     (tmp_path / "torch.py").write_text("raise ImportError('not here')\n")
-    from pathlib import Path
-
     root = Path(__file__).parents[3]
     done = subprocess.run(
         [sys.executable, "-m", "engine.diag", "--device", "cpu", "open", "exact"],
