@@ -1,4 +1,4 @@
-"""Whose agent is asked: the one that is named, the node's by the controller's word, or the one on this machine."""
+"""Whose agent is asked: the one that is named, the node's by the controller's word, or this machine's."""
 
 import os
 from collections.abc import Sequence
@@ -21,9 +21,9 @@ def place(address: str | None, names: Sequence[str]) -> Place:
     """Where to go. Raises InputError if the GPUs are not all on one node."""
     if address is not None:
         return Place(address, _on_agent(address, names))
-    if not names:
-        return Place(AGENT, ())
     url = os.environ.get("CORRAL_URL", CONTROLLER)
+    if not names:
+        return Place(_only_agent(url) or AGENT, ())
     try:
         gpus = [find_gpu(url, name) for name in names]
         nodes = ask(url, "GET", "/api/v1/fleet")["nodes"]
@@ -36,6 +36,15 @@ def place(address: str | None, names: Sequence[str]) -> Place:
     if not address:
         raise InputError(f"nobody knows the address of {homes.pop()}'s agent: give it with --agent")
     return Place(str(address), tuple(dict.fromkeys(gpus)))
+
+
+def _only_agent(url: str) -> str | None:
+    """Of a fleet of one node; with more of them, or no controller, this machine's own is meant."""
+    try:
+        nodes = ask(url, "GET", "/api/v1/nodes")
+    except Unreachable:
+        return None
+    return str(nodes[0]["address"]) if len(nodes) == 1 and nodes[0].get("address") else None
 
 
 def _on_agent(address: str, names: Sequence[str]) -> tuple[str, ...]:

@@ -45,12 +45,24 @@ async def echo(request: web.Request) -> web.Response:
     return reply({"n": decode(await request.read(), dict[str, int])["n"]})
 
 
+async def stream(request: web.Request) -> web.StreamResponse:
+    answer = web.StreamResponse()
+    await answer.prepare(request)
+    for number in range(3):
+        await answer.write(b'{"n":%d}\n' % number)
+    if "broken" in request.query and request.transport is not None:
+        request.transport.abort()
+    return answer
+
+
 @pytest.fixture
 async def address() -> AsyncIterator[str]:
     app = make_app(ready=lambda: (False, "loading"), metrics=Exposition(GATEWAY), token=TOKEN)
     app.router.add_get("/fail/{how}", fail)
     app.router.add_get("/count", count)
     app.router.add_post("/echo", echo)
+    app.router.add_post("/stream", stream)
+    app.router.add_post("/fail/{how}", fail)
     port = free_port()
     runner = await listen(app, f"127.0.0.1:{port}")
     yield f"http://127.0.0.1:{port}"
@@ -134,3 +146,18 @@ async def test_a_busy_server_says_when_to_come_again(client: Client) -> None:
     with pytest.raises(Unreachable, match="the store is busy") as caught:
         await client.call("GET", "/fail/busy", Any)
     assert caught.value.retry_after_s == 2.0
+
+
+async def test_lines_come_one_by_one(client: Client) -> None:
+    assert [line async for line in client.lines("POST", "/stream", dict[str, int])] == [{"n": 0}, {"n": 1}, {"n": 2}]
+
+
+@pytest.mark.parametrize(("how", "error"), [("input", InputError), ("stale", Refused), ("bug", Unreachable)])
+async def test_lines_that_are_refused_say_why(client: Client, how: str, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        _ = [line async for line in client.lines("POST", f"/fail/{how}", dict[str, int])]
+
+
+async def test_lines_that_break_off_are_no_end(client: Client) -> None:
+    with pytest.raises(Unreachable):
+        _ = [line async for line in client.lines("POST", "/stream?broken", dict[str, int])]
