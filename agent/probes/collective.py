@@ -21,8 +21,9 @@ CODE = "collective_timeout"
 GRACE_S = 30.0  # in which a program that ends by its watchdog has ended: dumps of the ranks take most of it
 MOST_SILENT = 0.25  # of the ranks: more than that, and their lines are only missing
 _SAYS = "ollective operation timeout"  # cheap to look for; "Watchdog caught collective operation timeout"
-_FORM = re.compile(
-    r"\[Rank (?P<rank>\d{1,7})\].{0,40}?ollective operation timeout: Work\w{0,24}\("
+_FORM = re.compile(  # the process group is named from torch 2.3 on
+    r"(?:\[rank(?P<whole>\d{1,7})\]:.{0,99})?\[(?:PG [^\]]{1,120} )?Rank (?P<rank>\d{1,7})\]"
+    r".{0,40}?ollective operation timeout: Work\w{0,24}\("
     r"SeqNum=(?P<seq>\d{1,18}), OpType=(?P<op>\w{1,32})"
 )
 _TIMEOUT = re.compile(r"Timeout\(ms\)=(\d{1,15})")
@@ -48,7 +49,7 @@ def parse(line: str) -> Timeout | None:
         return None
     limit, ran = _TIMEOUT.search(line[:2000]), _RAN.search(line[:2000])
     return Timeout(
-        rank=int(found["rank"]),
+        rank=int(found["whole"] or found["rank"]),  # a group counts its own ranks; the prefix, those of the replica
         seq=int(found["seq"]),
         op=found["op"],
         timeout_ms=int(limit[1]) if limit else None,
@@ -64,6 +65,7 @@ class Wait(msgspec.Struct):
     seqs: dict[int, int]
     first: Timeout
     due: float | None
+    node: str | None = None  # whose logs are read
 
 
 class CollectiveProbe(msgspec.Struct):
@@ -79,7 +81,7 @@ class CollectiveProbe(msgspec.Struct):
         tenant = tenants.named.get(line.replica) or Tenant(line.replica)
         wait = self.waits.get(line.replica)
         if wait is None:
-            wait = self.waits[line.replica] = Wait(now, line.at, {}, told, now + GRACE_S)
+            wait = self.waits[line.replica] = Wait(now, line.at, {}, told, now + GRACE_S, line.node)
         if wait.seqs.get(told.rank) == told.seq:
             return ()  # each rank prints it more than once
         wait.seqs[told.rank] = told.seq
@@ -107,7 +109,8 @@ class CollectiveProbe(msgspec.Struct):
             wait.due = None
             tenant = tenants.named.get(replica) or Tenant(replica)
             if tenant.ended_at is None and tenant.phase not in LEAVING:
-                blamed = suspects(tenant.members, wait.seqs)
+                heard = [member for member in tenant.members if wait.node in {None, member.node}]
+                blamed = suspects(heard, wait.seqs)
                 at = wait.at + GRACE_S
                 found.append(_finding(tenant, wait, at, "its processes live on", blamed=blamed, outlived=True))
         return found
@@ -127,7 +130,7 @@ class CollectiveProbe(msgspec.Struct):
 
 
 def suspects(members: Sequence[Member], seqs: dict[int, int]) -> list[tuple[str, str]]:
-    """(GPU, confidence) of the ranks that did not reach the collective at which the others wait."""
+    """(GPU, confidence) of the ranks, of those whose logs are read, that did not reach where the others wait."""
     ranks = {member.rank: member.gpu for member in members}
     if len(ranks) < 3 or not seqs:
         return []

@@ -1,10 +1,10 @@
 """When nodes stood still: while a node is frozen its agent sees nothing and lets no deadline pass.
 
 A recording may say it when the pause began or when its end was noticed. What the node was seen to do tells which:
-a pause that something falls into lies before its line.
+a pause that something falls into lies before its line, and so does one without anything seen about it.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -61,4 +61,6 @@ def _span(line: _Line, seen: Sequence[float]) -> tuple[float, float]:
     length = line.pause_s or 0.0
     after = bisect_right(seen, line.at)
     is_busy_after = after < len(seen) and seen[after] < line.at + length
-    return (line.at - length, line.at) if is_busy_after else (line.at, line.at + length)
+    is_busy_before = bisect_right(seen, line.at - length) < bisect_left(seen, line.at)
+    starts = is_busy_before and not is_busy_after  # an agent that was frozen itself can only say so afterwards
+    return (line.at, line.at + length) if starts else (line.at - length, line.at)

@@ -63,3 +63,19 @@ def test_processes_that_end_by_themselves_leave_nobody_to_suspect():
 
 def test_a_replica_that_moves_again_waits_no_longer():
     assert cleared(see(look(0.0), told(1.0, 0), look(5.0, step=10))) == [CODE]
+
+
+@pytest.mark.parametrize(
+    ("prefix", "rank"),
+    [
+        ("[E ProcessGroupNCCL.cpp:475] [Rank 3] ", 3),
+        ("[rank3]:[E606 09:09:08.169193939 ProcessGroupNCCL.cpp:523] [PG 0 Rank 3] ", 3),
+        ("[rank3]:[E606 09:09:08.169193939 ProcessGroupNCCL.cpp:629] [PG ID 0 PG GUID 0(default_pg) Rank 3] ", 3),
+        ("[rank5]:[E606 09:09:08.169193939 ProcessGroupNCCL.cpp:629] [PG ID 2 PG GUID 3(tp) Rank 1] ", 5),
+        ("(Worker pid=7) [rank7]:[E606 09:09:08.169193939 ProcessGroupNCCL.cpp:629] [PG ID 1 PG GUID 1 Rank 7] ", 7),
+    ],
+)
+def test_the_rank_is_the_replicas_own_whatever_group_the_library_names(prefix, rank):
+    found = parse(prefix + line(0).partition("] [Rank 0] ")[2])
+    assert found is not None
+    assert found.rank == rank
