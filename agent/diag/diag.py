@@ -14,7 +14,7 @@ import msgspec
 from agent.checks.baseline import ORDER
 from agent.diag.bench import Bench
 from agent.diag.child import Child
-from agent.diag.leave import Standing, hindrance, objection
+from agent.diag.leave import Standing, hindrance, lapsed, objection
 from agent.diag.pace import Tokens
 from agent.diag.plan import ALLREDUCE, BURN, DCGM_LEVELS, DEADLINE_S, is_harmless, tests_of
 from agent.diag.readings import checks
@@ -107,7 +107,7 @@ class Diag:
                     await tell(Checked(check=check))
                 await self._program_on(gpu, request.grade, judged)
             if request.grade is not Grade.QUICK and len(gpus) > 1:
-                await self._measure(gpus, (ALLREDUCE,), judged)
+                await self._measure(gpus, request.grade, (ALLREDUCE,), judged)
             await self._dcgm(gpus, request.grade, judged)
         await tell(Ended())
 
@@ -136,13 +136,17 @@ class Diag:
     # -- the program ------------------------------------------------------------------------------------
 
     async def _program_on(self, gpu: str, grade: Grade, tell: Tell) -> None:
-        await self._measure((gpu,), tests_of(grade), tell)
+        await self._measure((gpu,), grade, tests_of(grade), tell)
 
-    async def _measure(self, gpus: Sequence[str], tests: Sequence[str], tell: Tell) -> None:
+    async def _measure(self, gpus: Sequence[str], grade: Grade, tests: Sequence[str], tell: Tell) -> None:
         """One process for these tests on these GPUs; it is watched from the first test that may do harm."""
         gpu = gpus[0]
         bench = self._ground.bench(gpu)
-        why = self._hindrance(gpus, bench)
+
+        def ended() -> str | None:
+            return lapsed(grade, gpus, self._ground.standing())
+
+        why = self._hindrance(gpus, bench) or ended()
         if why is not None:
             for test in tests:
                 check = self._ruled(Unmeasured(test=test, why=why), gpu, None)
@@ -150,7 +154,7 @@ class Diag:
                     await tell(Checked(check=check))
             return
         child = Child(self._program, gpus, bench, tests, self._deadlines)
-        watch = Watch(self._ground.tokens, lambda: self._ground.sample(gpu))
+        watch = Watch(self._ground.tokens, lambda: self._ground.sample(gpu), ended)
         if not all(map(is_harmless, tests)):
             await watch.before()
         self._child = child
@@ -206,7 +210,8 @@ async def _watching(watch: Watch, child: Child) -> AsyncIterator[Callable[[str],
     tasks: dict[str, asyncio.Task[None]] = {}
 
     def begin(test: str) -> None:
-        if not is_harmless(test) and "neighbours" not in tasks:
+        if not is_harmless(test) and "leave" not in tasks:
+            tasks["leave"] = asyncio.create_task(watch.leave(child))
             tasks["neighbours"] = asyncio.create_task(watch.neighbours(child))
         if test == BURN and "heat" not in tasks:
             tasks["heat"] = asyncio.create_task(watch.heat(child))

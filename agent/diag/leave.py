@@ -1,6 +1,6 @@
 """Whether a grade may run on these GPUs now. Quick always may; what cannot be known forbids the others."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -47,3 +47,8 @@ def objection(grade: Grade, gpus: Iterable[str], standing: Standing) -> str | No
     if grade is Grade.BURN and standing.serving:
         return f"the node serves ({', '.join(standing.serving)}): burn needs a node without replicas; drain the node"
     return None
+
+
+def lapsed(grade: Grade, gpus: Sequence[str], standing: Standing) -> str | None:
+    """Whether a leave that was given has ended. Who is on the GPUs is not asked again: that is the test."""
+    return objection(grade, gpus, msgspec.structs.replace(standing, users=dict.fromkeys(gpus, ())))

@@ -222,7 +222,7 @@ async def test_a_neighbour_that_slows_down_ends_the_run_and_is_named():
     async def count():
         return counts.pop(0)
 
-    watch = Watch(count, lambda: None, window_s=0.0)
+    watch = Watch(count, lambda: None, lambda: None, window_s=0.0)
     await watch.before()
     child, gathered = Child(program("silent"), (), Bench(device="cpu"), ("memory",)), Gathered()
     run = asyncio.ensure_future(child.run(gathered))
@@ -233,6 +233,22 @@ async def test_a_neighbour_that_slows_down_ends_the_run_and_is_named():
         await run
     assert isinstance(gathered.figures[-1], Unmeasured)
     assert "chat-0 slowed down" in gathered.figures[-1].why
+
+
+async def test_a_hold_that_is_lifted_meanwhile_ends_the_run():
+    ground, heard = Ground(), Heard()
+    run = asyncio.ensure_future(
+        diag(ground, "hangs-in:memory").run(DiagRequest(gpus=(FIRST, SECOND), grade=Grade.MEDIUM), heard)
+    )
+    async with asyncio.timeout(30):
+        while Started(gpu=FIRST, test="memory") not in heard.told:
+            await asyncio.sleep(0.01)
+        ground.kept = set()
+        await run
+    assert heard.results(FIRST)["canary"] == "pass"
+    assert heard.results(FIRST)["diag_memory"] == "unknown"
+    assert heard.results(SECOND)["diag_memory"] == "unknown"
+    assert "is in service" in ground.judged[-1].text
 
 
 async def test_a_burn_that_gets_too_hot_is_ended_and_is_a_problem_of_the_gpu():
