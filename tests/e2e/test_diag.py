@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.fleet import fleet
+from tests.e2e.test_drill import only
+from tests.e2e.test_repair import in_phase, states
 
 pytestmark = pytest.mark.e2e
 
@@ -40,3 +42,15 @@ async def test_what_would_harm_is_refused(tmp_path: Path) -> None:
         assert "is in service" in refused.stderr
         unasked = await asyncio.to_thread(running.corral, "diag", serving["uuid"], "--grade", "burn")
         assert unasked.returncode == 2
+
+
+async def test_a_gpu_that_computes_wrong_after_its_repair_is_not_given_back(tmp_path: Path) -> None:
+    async with fleet(tmp_path, real_engine=False) as running:
+        victim = await running.gpu_serving("chat")
+        await running.drill("corrupt", victim["index"])
+        await running.drill("xid", victim["index"], code=48)
+        await in_phase(running, victim["uuid"], "quarantined")
+        lines = await running.explain(victim["uuid"])
+        assert states(lines, "reset_gpu")[-1] == "done"
+        assert "done" not in states(lines, "validate")
+        assert only(lines, kind="condition", code="silent_corruption")[-1]["state"] == "open"
