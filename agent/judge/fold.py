@@ -56,7 +56,7 @@ def is_repeat(before: Event, after: Event) -> bool:
 
 def merge(old: Event, new: Event) -> Event:
     """The fold's event after one more; its identity and first time stay, the harsher judgement wins."""
-    harsher = new if rank(new) > rank(old) else old
+    harsher, milder = (new, old) if rank(new) > rank(old) else (old, new)
     count = old.count + new.count
     return msgspec.structs.replace(
         old,
@@ -67,7 +67,7 @@ def merge(old: Event, new: Event) -> Event:
         gpu=old.gpu or new.gpu,
         pid=old.pid if old.pid is not None else new.pid,
         process=old.process or new.process,
-        fields=new.fields | old.fields | {name: new.fields[name] for name in GROWING & new.fields.keys()},
+        fields=milder.fields | harsher.fields | {name: new.fields[name] for name in GROWING & new.fields.keys()},
         cause=old.cause or new.cause,
         flags=_flags(old, new, count),
         evidence=_evidence(old, new),

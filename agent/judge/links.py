@@ -101,7 +101,6 @@ class Memory(msgspec.Struct):
         place = place_of(event)
         if event.injected or place is None:
             return
-        address = event.fields.get("phys_addr")
         known = Known(
             event.id,
             event.code,
@@ -110,7 +109,7 @@ class Memory(msgspec.Struct):
             event.pid,
             event.severity,
             now,
-            address if isinstance(address, str) else None,
+            _address(event),
             bool(event.fields.get("secondary")),
         )
         _keep(self.places, place, MOST_PLACES)
@@ -159,7 +158,7 @@ class Memory(msgspec.Struct):
             group = (known for known in group if not (known.echo and link.where))
         else:
             group = (known for known in self._at(place_of(event)) if known.code in link.causes)
-        if link.by_address and (address := event.fields.get("phys_addr")):
+        if link.by_address and (address := _address(event)):
             group = [known for known in group if known.address in {None, address}]
             group = [known for known in group if known.address] or group
         return _latest(group, event, now, link.within_s)
@@ -180,6 +179,15 @@ class Memory(msgspec.Struct):
 def place_of(event: Event) -> str | None:
     """Where an event happened: its GPU, else its address."""
     return event.gpu or event.pci
+
+
+def _address(event: Event) -> str | None:
+    """The memory address that an event names, without the leading zeros that one message has and another has not."""
+    address = event.fields.get("phys_addr")
+    if not isinstance(address, str):
+        return None
+    digits = address.lower().removeprefix("0x").lstrip("0")
+    return f"0x{digits or 0}"
 
 
 def class_of(code: str) -> str:

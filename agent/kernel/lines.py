@@ -35,7 +35,9 @@ _GPU_SAYS = re.compile(r"GPU ([0-9a-fA-F:.]{7,20}): (.{1,4000})", re.DOTALL)
 _BOARD_SERIAL = re.compile(r"GPU Board Serial Number: (\S{0,40})")
 _SERIAL = re.compile(r"GPU serial number is (\S{0,40}?)\.?$")
 _ADAPTER = re.compile(r"RmInitAdapter failed! \((0x[0-9a-f]{1,8}):(0x[0-9a-f]{1,8}):(\d{1,8})\)")
-_MINOR = re.compile(r"rm_init_adapter failed, device minor number (\d{1,6})")
+_MINOR = re.compile(
+    r"rm_init_adapter(?: failed, device minor number | failed for device bearing minor number |\()(\d{1,6})"
+)
 _RATE = re.compile(
     r"Rate limiting GSP RPC error prints for GPU at (?:PCI:)?([0-9a-fA-F:.]{7,20}) \(printing 1 of every (\d{1,6})\)"
 )
@@ -151,12 +153,17 @@ def _gpu_says(text: str) -> Parts | None:
         return {"kind": Kind.FALLEN, "pci": pci, "implied_xid": BUS_LOST}
     if serial := _SERIAL.match(said):
         return {"kind": Kind.SERIAL, "pci": pci, "serial": serial[1]}
+    return _start_failed(said, pci) or {"kind": Kind.TEXT, "pci": pci, "text": said}
+
+
+def _start_failed(said: str, pci: str | None = None) -> Parts | None:
+    """A GPU that could not be started, in two lines. Old drivers do not say which."""
     if failed := _ADAPTER.match(said):
         fields = {"stage": failed[1], "status": failed[2], "line": int(failed[3])}
         return {"kind": Kind.INIT_FAILED, "pci": pci, "fields": fields}
     if failed := _MINOR.match(said):
         return {"kind": Kind.INIT_FAILED, "pci": pci, "fields": {"minor": int(failed[1])}}
-    return {"kind": Kind.TEXT, "pci": pci, "text": said}
+    return None
 
 
 def _rate_limit(text: str) -> Parts | None:
@@ -206,5 +213,5 @@ def _function(text: str) -> Parts | None:
 
 
 _NVRM: tuple[Callable[[str], Parts | None], ...] = (
-    _gpu_at, _board_serial, _gpu_says, _rate_limit, _banner, _probed, _function,
+    _gpu_at, _board_serial, _gpu_says, _start_failed, _rate_limit, _banner, _probed, _function,
 )  # fmt: skip

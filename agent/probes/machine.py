@@ -17,8 +17,8 @@ _AER: dict[str, tuple[Severity, Recovery]] = {
 }
 _GIVEN_UP = {"cannot_recover", "recovery_failed"}
 # NV_STATUS of a start that failed, where it says what would help (open driver, nvstatuscodes)
-_STARTS: dict[str, Recovery] = {"0x62": Recovery.RESET_GPU}
-_STARTS_OF = {"0x0f": "GPU is lost", "0x62": "reset required", "0x65": "timeout", "0x72": "memory error"}
+_STARTS: dict[int, Recovery] = {0x62: Recovery.RESET_GPU}
+_STARTS_OF = {0x0F: "GPU is lost", 0x62: "reset required", 0x65: "timeout", 0x72: "memory error"}
 
 
 def rule_aer(record: Parsed) -> Ruling | None:
@@ -59,14 +59,14 @@ def rule_mce(record: Parsed) -> Ruling | None:
 def rule_init(record: Parsed) -> Ruling:
     """A GPU that the driver could not start. The second line of one failure only names its minor number."""
     fields = dict(record.fields)
-    status = fields.get("status")
-    if meaning := _STARTS_OF.get(str(status)):
+    status = int(fields["status"], 16) if "status" in fields else -1
+    if meaning := _STARTS_OF.get(status):
         fields["meaning"] = meaning
     return Ruling(
         code="gpu_init_failed",
-        recovery=_STARTS.get(str(status)),
+        recovery=_STARTS.get(status),
         fields=fields,
-        part=Part.WHOLE if status else Part.PIECE,
+        part=Part.PIECE if status < 0 else Part.WHOLE,
         burst="init",
     )
 

@@ -130,7 +130,7 @@ _REPLICA: tuple[_Row, ...] = (
 
 _FIELDS: dict[str, tuple[str, ...]] = {
     "check_failed": ("check",),
-    "aer": ("at",),
+    "aer": ("at", "severity"),  # what the link repeated by itself, and what was lost
     "fabric_unhealthy": ("message", "partition"),
     "nic_command_failed": ("message",),
     "kernel_records_lost": ("from",),

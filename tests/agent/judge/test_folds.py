@@ -1,5 +1,6 @@
 """Folds and their shelf: whatever is asked of the shelf, it answers as a look at all folds would."""
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -85,6 +86,16 @@ def test_a_fold_that_grew_is_kept_and_counts_on():
     assert [sent.count for sent in folds.tick(WINDOW_S + 1)] == []  # it was sent as it grew
     assert folds.add(key_of(event), event, WINDOW_S + 2, at_once=False) is None
     assert [sent.count for sent in folds.tick(WINDOW_S + 2 + REVISION_S)] == [3]
+
+
+def test_a_harsher_repeat_brings_its_own_words():
+    folds = Folds()
+    mild = msgspec.structs.replace(made(), fields={"fatal": False, "unit": "A"})
+    bad = msgspec.structs.replace(made(), severity=Severity.ERROR, fields={"fatal": True})
+    folds.add(key_of(mild), mild, 0.0, at_once=False)
+    for event in (bad, mild):
+        folds.add(key_of(mild), event, 1.0, at_once=True)
+    assert folds.open[key_of(mild)].event.fields == {"fatal": True, "unit": "A"}
 
 
 def test_folds_beyond_the_limit_go_into_the_last_of_their_subject_and_code():

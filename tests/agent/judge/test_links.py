@@ -36,6 +36,12 @@ def test_what_became_of_a_memory_error_points_to_it_by_address(code):
     assert other[f"xid:{code}"].cause is None
 
 
+def test_an_address_with_leading_zeros_is_the_same_address():
+    pair = xid(1.0, 48, DBE.format("0x18f31d80")), xid(1.1, 63, ROW.format("0x0000000018F31D80"))
+    found = by_code(last(Bench(), *pair))
+    assert found["xid:63"].cause == found["xid:48"].id
+
+
 def test_of_two_memory_errors_each_record_points_to_its_own():
     found = events(
         Bench().see(

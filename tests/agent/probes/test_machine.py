@@ -75,6 +75,25 @@ def test_a_gpu_that_does_not_start_is_one_event_however_often_it_is_tried():
     assert found[0].fields["status"] == "0x56"
 
 
+def test_a_start_that_failed_counts_though_an_old_driver_does_not_say_of_which_gpu():
+    found, _ = seen(
+        "NVRM: RmInitAdapter failed! (0x26:0xf:1290)", "NVRM: rm_init_adapter failed for device bearing minor number 1"
+    )
+    assert {(e.code, e.gpu, e.flags, e.count) for e in found} == {("gpu_init_failed", None, ("lookup_failed",), 1)}
+    assert found[0].fields["meaning"] == "GPU is lost"
+
+
+def test_an_error_that_lost_something_is_another_event_than_those_that_the_link_repaired():
+    found, _ = seen(
+        f"{PORT}AER: Corrected error received: {pci(2)}.0",
+        f"{PORT}AER: Uncorrected (Fatal) error received: {pci(2)}.0",
+    )
+    assert [(e.severity, e.fields["severity"], e.count) for e in found] == [
+        (Severity.INFO, "corrected", 1),
+        (Severity.ERROR, "fatal", 1),
+    ]
+
+
 def test_a_start_that_asks_for_a_reset_gets_that_advice():
     (event,), _ = seen(f"NVRM: GPU {pci(3)}.0: RmInitAdapter failed! (0x25:0x62:1500)")
     assert (event.recovery, event.fields["meaning"]) == (Recovery.RESET_GPU, "reset required")
