@@ -23,7 +23,8 @@ class Farewell(StrEnum):
 class Meters(msgspec.Struct, frozen=True, kw_only=True):
     """Names of /metrics, as they stand in its lines (a histogram's ``_count`` too). Several are added up.
 
-    Of ``steps`` and ``tokens`` only growth counts: they prove that the engine moves.
+    Of ``steps`` and ``tokens`` only growth counts: they prove that the engine moves. The first of ``tokens`` counts
+    those that come out, while they come; without it the others say nothing, for they stand still in a long answer.
     """
 
     steps: tuple[str, ...] = ()

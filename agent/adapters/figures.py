@@ -56,7 +56,7 @@ def figures(text: str, meters: Meters) -> Figures:
     fullest = [value for name in meters.kv_ratio for _, value in found.get(name, ())]
     return Figures(
         step=total(meters.steps),
-        tokens=total(meters.tokens),
+        tokens=total(meters.tokens) if any(name in found for name in meters.tokens[:1]) else None,
         running=total(meters.running),
         waiting=total(meters.waiting),
         kv_ratio=max(fullest, default=None),

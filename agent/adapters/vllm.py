@@ -27,10 +27,11 @@ VLLM = Adapter(
     marks=("vllm:",),
     meters=Meters(  # /metrics of a running 0.32
         steps=("vllm:iteration_tokens_total_count",),  # a histogram over steps, despite its name
+        # not request_generation_tokens_sum: it grows when a request ends, so a long answer would look like a standstill
         tokens=("vllm:generation_tokens_total", "vllm:prompt_tokens_total"),
         running=("vllm:num_requests_running",),
         waiting=("vllm:num_requests_waiting",),
-        kv_ratio=("vllm:kv_cache_usage_perc",),
+        kv_ratio=("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc"),  # the second until 0.10
         ended=("vllm:request_success_total",),
         ended_by="finished_reason",
         ok=frozenset({"stop", "length", "repetition"}),

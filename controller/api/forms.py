@@ -99,10 +99,11 @@ class ApprovalBody(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DrainBody(msgspec.Struct, frozen=True, kw_only=True):
-    """A GPU, node or replica to be held, replaced elsewhere and drained."""
+    """A GPU, node or replica to be held, replaced elsewhere and drained; ``force`` ends a drain under way now."""
 
     subject: Subject
     reason: Reason
+    force: bool = False
 
 
 class ReleaseBody(msgspec.Struct, frozen=True, kw_only=True):

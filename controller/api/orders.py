@@ -75,6 +75,7 @@ class Orders:
             gpu=subject.gpu,
             node=subject.node,
             replica=subject.replica,
+            force=body.force,
         )
         return _ordered(await self._order(call, ask, subject_text(subject)))
 

@@ -156,6 +156,16 @@ def _drain(fleet: Fleet, asked: Asked, now: float) -> Lines:
         yield _refuse(asked, "no such replica runs", now)
     for replica in replicas:
         yield retire.ask(fleet, replica, _words(asked, "asked for"), now)
+    if asked.force:
+        yield from _cut_short(fleet, known, asked, now)
+
+
+def _cut_short(fleet: Fleet, replicas: list[Replica], asked: Asked, now: float) -> Lines:
+    """End drains that are under way before their time: what is open then ends with an error, as at the deadline."""
+    for replica in replicas:
+        for drain in fleet.ledger.of_subject(replica.subject, ActionKind.DRAIN):
+            if drain.state in STARTED:
+                yield move(drain, ActionState.TIMED_OUT, _words(asked, "cut short"), now)
 
 
 def _is_asked_for(fleet: Fleet, replica: Replica) -> bool:

@@ -13,13 +13,14 @@ and stop. Deployments stay at their floor: without a spare the drain waits."""
 @click.option("--node", help="Drain a whole node.")
 @click.option("--replica", help="Drain one replica.")
 @click.option("--reason", required=True, help="Why; it is shown to everybody.")
+@click.option("--force", is_flag=True, help="End a drain that is under way now; open requests end with an error.")
 @url_option
-def command(gpu: str | None, node: str | None, replica: str | None, reason: str, url: str) -> None:
+def command(gpu: str | None, node: str | None, replica: str | None, reason: str, force: bool, url: str) -> None:
     """Order the drain."""
     named = {"gpu": gpu, "node": node, "replica": replica}
     given = {kind: name for kind, name in named.items() if name is not None}
     if len(given) != 1:
         raise click.UsageError("name one GPU, --node NODE or --replica REPLICA")
     subject = {"gpu": find_gpu(url, gpu)} if gpu is not None else given
-    outcome = ask(url, "POST", "/api/v1/drains", body={"subject": subject, "reason": reason})["outcome"]
+    outcome = ask(url, "POST", "/api/v1/drains", body={"subject": subject, "reason": reason, "force": force})["outcome"]
     click.echo(f"{outcome}; watch it with: corral status")

@@ -43,6 +43,15 @@ def test_the_figures_of_an_sglang():
     assert figures(text, SGLANG.meters) == Figures(step=12, tokens=100, running=1, waiting=4, kv_ratio=0.5)
 
 
+def test_an_older_vllm_names_its_cache_otherwise():
+    assert figures(f"vllm:gpu_cache_usage_perc{LABELS} 0.5\n", VLLM.meters) == Figures(kv_ratio=0.5)
+
+
+def test_tokens_that_are_counted_only_when_a_request_ends_are_no_sign_of_progress():
+    text = f"vllm:request_generation_tokens_sum{LABELS} 900\nvllm:prompt_tokens_total{LABELS} 40\n"
+    assert figures(text, VLLM.meters) == Figures()
+
+
 def test_what_is_not_said_is_unknown_not_zero():
     assert figures("", VLLM.meters) == Figures()
     assert figures("# HELP x y\nother_total 3\n", VLLM.meters) == Figures()
