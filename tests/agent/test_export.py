@@ -1,3 +1,4 @@
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from agent.export import CRITICAL_XIDS, Export
@@ -177,6 +178,26 @@ def test_links_that_tell_nothing_are_not_without_errors():
     scrape.take(type(read)(at=9.0, node=NODE, gpu=uuid(0), readings=FULL, links={"0": LinkReadings()}, source="nvml"))
     assert scrape.value("corral_gpu_nvlink_errors_total", gpu=uuid(0)) is None
     assert scrape.value("corral_gpu_nvlinks_down", gpu=uuid(0)) is None
+
+
+def test_the_activity_of_each_mig_instance_is_its_own_and_the_parent_has_none():
+    scrape = Scrape()
+    scrape.wide = True
+    read = sample(9.0, 0)
+    instances = {"1/0": Readings(graphics_active_ratio=0.97), "2/0": Readings(graphics_active_ratio=0.02)}
+    scrape.take(type(read)(at=9.0, node=NODE, gpu=uuid(0), readings=Readings(), instances=instances, source="dcgm"))
+    name = "corral_gpu_instance_graphics_active_ratio"
+    assert [scrape.value(name, gpu=uuid(0), gi=gi, ci="0") for gi in ("1", "2")] == [0.97, 0.02]
+    assert scrape.value("corral_gpu_graphics_active_ratio", gpu=uuid(0)) is None
+    assert scrape.value("corral_gpu_utilization_ratio", gpu=uuid(0)) is None
+
+
+@pytest.mark.parametrize("figure", [16721.0, 24531.0, 12129.0, 0.0])
+def test_a_rate_that_is_declared_a_counter_is_a_gauge_as_it_is(figure):
+    scrape = Scrape()
+    scrape.wide = True
+    scrape.take(sample(9.0, 0, nvlink_megabytes_per_s=figure))
+    assert scrape.value("corral_gpu_nvlink_megabytes_per_second", gpu=uuid(0)) == figure
 
 
 def test_everything_is_there_on_demand():

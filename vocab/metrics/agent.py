@@ -113,6 +113,11 @@ FULL: dict[str, Metric] = dict(
         _reading("retirement_pending", "retirement_pending", "1 while pages wait to be retired."),
         _reading("pcie_generation_max", "pcie_generation_max", "Best PCIe generation of GPU and slot."),
         _reading("pcie_width_max", "pcie_width_max_lanes", "Most PCIe lanes of GPU and slot."),
+        _reading(
+            "nvlink_megabytes_per_s",
+            "nvlink_megabytes_per_second",
+            "NVLink traffic now, all links: DCGM's field 449, called a counter there and none: not for rate().",
+        ),
         _reading("fabric_status", "fabric_status", "NVML's return code of the fabric registration."),
         _reading("fabric_health_mask", "fabric_health_mask", "Bit mask of the fabric's health, as NVML gives it."),
         _reading("persistence", "persistence", "1 while the driver stays loaded without clients."),
@@ -133,6 +138,7 @@ LINK: dict[str, Metric] = {
 INSTANCE: dict[str, Metric] = {
     "memory_used_bytes": _row("gpu_instance_memory_used_bytes", _G, "Memory in use of a MIG instance.", *_INSTANCE),
     "memory_total_bytes": _row("gpu_instance_memory_total_bytes", _G, "Memory of a MIG instance.", *_INSTANCE),
+    "graphics_active_ratio": _row("gpu_instance_graphics_active_ratio", _G, "Share of time it works.", *_INSTANCE),
     "sm_active_ratio": _row("gpu_instance_sm_active_ratio", _G, "Share of its SM-cycles with a warp.", *_INSTANCE),
     "tensor_active_ratio": _row("gpu_instance_tensor_active_ratio", _G, "Its tensor pipe active.", *_INSTANCE),
     "dram_active_ratio": _row("gpu_instance_dram_active_ratio", _G, "Its memory moving data.", *_INSTANCE),
