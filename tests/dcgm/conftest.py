@@ -4,10 +4,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.fakes.dcgm.place import Place, real, stand_in
+from tests.fakes.dcgm.place import Place, is_named, real, stand_in
+
+PLACES = ("stand-in 3", "stand-in 4", *(("real",) if is_named() else ()))
 
 
-@pytest.fixture(params=["stand-in 3", "stand-in 4", "real"])
+@pytest.fixture(params=PLACES)
 def place(request: pytest.FixtureRequest) -> Iterator[Place]:
     if request.param == "real":
         yield real()

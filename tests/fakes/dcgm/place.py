@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
-import pytest
 
 from tests.fakes.dcgm.host import FakeHost
 
@@ -46,11 +45,12 @@ def stand_in(major: int = 4, socket_path: Path | None = None) -> Iterator[Place]
         host.stop()
 
 
+def is_named() -> bool:
+    """Whether the environment names a real engine: DCGM_BINDINGS, the folder of dcgm_agent.py, and DCGM_HOST."""
+    return bool(os.environ.get(BINDINGS) and os.environ.get(HOST))
+
+
 def real() -> Place:
-    """The bindings and the engine that DCGM_BINDINGS and DCGM_HOST name; without them the calling test skips."""
-    bindings, address = os.environ.get(BINDINGS), os.environ.get(HOST)
-    if not bindings or not address:
-        pytest.skip(
-            f"no real DCGM: set {BINDINGS} to the folder of dcgm_agent.py and {HOST} to its engine, as localhost:5555"
-        )
+    """The bindings and the engine that the environment names. Raises KeyError without them."""
+    bindings, address = os.environ[BINDINGS], os.environ[HOST]
     return Place(Path(bindings), address if ":" in address else f"{address}:{PORT}")
