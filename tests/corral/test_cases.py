@@ -24,6 +24,7 @@ from typing import Any
 import pytest
 
 from corral.replay import replay
+from tests.corral.casebook import PAGE, ROOT, cases, page
 from tests.corral.partial import matches, missing_of, nearest
 
 RECORDINGS = Path(__file__).parent.parent / "data" / "recordings"
@@ -87,3 +88,14 @@ def test_the_metrics_of_a_case_are_as_they_should_be(case: str) -> None:
 def test_each_recording_of_a_case_says_what_is_expected_of_it() -> None:
     recordings = {path.stem for path in RECORDINGS.glob("gf_*.jsonl")}
     assert recordings == {case for case in CASES if case.startswith("gf_")}
+
+
+def test_the_page_of_cases_is_current() -> None:
+    assert PAGE.read_text() == page(), "run: python -m tests.corral.casebook"
+
+
+def test_every_test_that_the_table_of_cases_names_is_there() -> None:
+    named = [test for said in cases().values() for test in said.get("tests", ())]
+    split = [test.partition("::") for test in named]
+    lacking = [f"{file}::{name}" for file, _, name in split if name and f"def {name}(" not in (ROOT / file).read_text()]
+    assert lacking == []
