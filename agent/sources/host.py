@@ -5,6 +5,7 @@ for a while hangs: the source is degraded, the other groups go on. A child that 
 """
 
 import asyncio
+import json
 import os
 import sys
 from contextlib import suppress
@@ -13,10 +14,10 @@ from pathlib import Path
 import msgspec
 
 import agent
-from agent.sources.host_child import GROUPS, Options, Said
+from agent.sources.host_child import GROUPS, Options
 from agent.sources.source import Emit
 from vocab.clock import Clock
-from vocab.observations import SourceState
+from vocab.observations import HostSample, ProcessSeen, SourceState
 from wire.backoff import delay_s
 
 PERIOD_S = 10.0  # nothing of a host changes so fast that a second matters; three looks are half a minute
@@ -26,6 +27,16 @@ STOP_S = 2.0
 RETRY_MOST_S = 60.0
 MAX_LINE = 2**20  # a look at a host of 64 ports is some 30 KiB
 _ROOT = Path(agent.__file__).resolve().parents[1]
+
+
+class Said(msgspec.Struct, frozen=True):
+    """One line of the child: a look of one group of reads; ``gone``: there is nothing to look at any more."""
+
+    group: str
+    seen: tuple[HostSample | ProcessSeen, ...] = ()
+    gone: bool = False
+
+
 _decode = msgspec.json.Decoder(Said).decode
 
 
@@ -84,7 +95,7 @@ class HostSource:
             sys.executable,
             "-m",
             "agent.sources.host_child",
-            msgspec.json.encode(self._options).decode(),
+            json.dumps(self._options._asdict()),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": path},

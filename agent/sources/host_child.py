@@ -2,9 +2,11 @@
 
 A file of sysfs can hang as a driver call does (a network card whose firmware does not answer), and a thread that hangs
 keeps its whole process. So the reads are here and not in the agent, a thread for each group; the agent hears what they
-find as JSON lines and what hangs by its silence. It ends when its standard input does, that is with the agent.
+find as JSON lines (see Said in host) and what hangs by its silence. It ends when its standard input does, that is with
+the agent. It stays small: what it imports is the standard library alone, for a process that reads files needs no more.
 """
 
+import json
 import os
 import sys
 import threading
@@ -12,27 +14,16 @@ import time
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import Any
-
-import msgspec
+from typing import Any, NamedTuple
 
 from agent.sources.host_machine import read_machine
 from agent.sources.host_ports import absent, find_ports
 from agent.sources.processes import Processes
-from vocab.observations import HostSample, ProcessSeen
 
 GROUPS = ("machine", "ethernet", "processes")  # and one for each RDMA port
 
 
-class Said(msgspec.Struct, frozen=True):
-    """One look of one group of reads; ``gone``: there is nothing to look at any more."""
-
-    group: str
-    seen: tuple[HostSample | ProcessSeen, ...] = ()
-    gone: bool = False
-
-
-class Options(msgspec.Struct, frozen=True):
+class Options(NamedTuple):
     """The one argument of the process, as JSON (argparse would cost a megabyte): paths, period, ports to be up."""
 
     node: str
@@ -43,7 +34,7 @@ class Options(msgspec.Struct, frozen=True):
     ports: tuple[str, ...] = ()
 
 
-Sight = HostSample | ProcessSeen
+Sight = dict[str, Any]  # an observation (HostSample or ProcessSeen) as it goes over the pipe
 Look = Callable[[], Iterable[Sight] | None]  # None: what it looks at is gone
 
 
@@ -54,9 +45,9 @@ class Mouth:
         self._file = file
         self._lock = threading.Lock()
 
-    def say(self, said: Said) -> None:
-        """Write it all; the agent always reads, so this waits only while the agent is stopped."""
-        rest = memoryview(msgspec.json.encode(said) + b"\n")
+    def say(self, group: str, seen: Iterable[Sight] = (), *, gone: bool = False) -> None:
+        """One look of one group. Writes it all; the agent always reads, so this waits only while that is stopped."""
+        rest = memoryview(json.dumps({"group": group, "seen": list(seen), "gone": gone}).encode() + b"\n")
         with self._lock:
             while rest:
                 rest = rest[os.write(self._file, rest) :]
@@ -82,23 +73,23 @@ class Host:
 
     def _keep(self, group: str, look: Look) -> None:
         """Look and tell until there is nothing to look at."""
-        self._mouth.say(Said(group))  # from now on its silence says that it hangs
+        self._mouth.say(group)  # from now on its silence says that it hangs
         while True:
             try:
                 seen = look()
             except OSError as error:  # it is not read this time
                 sys.stderr.write(f"corral-agent: {group} of the host: {error}\n")
             else:
-                self._mouth.say(Said(group, tuple(seen or ()), gone=seen is None))
+                self._mouth.say(group, seen or (), gone=seen is None)
                 if seen is None:
                     return
             time.sleep(self._options.period_s)
 
-    def _sample(self, **seen: Any) -> HostSample:
-        return HostSample(at=time.time(), node=self._options.node, **seen)
+    def _told(self, kind: str, **seen: Any) -> Sight:
+        return {"obs": kind, "at": time.time(), "node": self._options.node, **seen}
 
     def _machine(self) -> Iterable[Sight]:
-        return (self._sample(readings=read_machine(self._proc, Path(self._options.state_dir))),)
+        return (self._told("host", readings=read_machine(self._proc, Path(self._options.state_dir))),)
 
     def _ethernet(self) -> Iterable[Sight]:
         """Plain ports; those of RDMA devices that are new get a thread."""
@@ -109,19 +100,19 @@ class Host:
                 self._begin(f"port {name}", partial(self._rdma, name))
         devices = {name: port.read(wanted=name in named) for name, port in found.items() if not port.is_rdma}
         devices |= absent(found, named)
-        return (self._sample(devices=devices),) if devices else ()
+        return (self._told("host", devices=devices),) if devices else ()
 
     def _rdma(self, name: str) -> Iterable[Sight] | None:
         port = find_ports(self._sys).get(name)
         if port is None:
             self._ports.discard(name)
             return None
-        return (self._sample(devices={name: port.read(wanted=name in self._options.ports)}),)
+        return (self._told("host", devices={name: port.read(wanted=name in self._options.ports)}),)
 
     def _hung(self) -> Iterable[Sight]:
-        at = time.time()
-        count, seen = self._processes.look(self._options.node, at)
-        return (self._sample(readings={"nvidia_d_state": count}), *seen)
+        count, seen = self._processes.look()
+        told = (self._told("process", **one._asdict()) for one in seen)
+        return (self._told("host", readings={"nvidia_d_state": count}), *told)
 
 
 def _end_on_defect(args: threading.ExceptHookArgs) -> None:
@@ -132,7 +123,7 @@ def _end_on_defect(args: threading.ExceptHookArgs) -> None:
 
 def main() -> int:
     """The process."""
-    options = msgspec.json.decode(sys.argv[1], type=Options)
+    options = Options(**json.loads(sys.argv[1]))
     mouth = Mouth(os.dup(1))
     os.dup2(2, 1)
     threading.excepthook = _end_on_defect

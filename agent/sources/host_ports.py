@@ -10,9 +10,7 @@ left out, unless the configuration names the port. One that is switched off by i
 
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any
-
-import msgspec
+from typing import Any, NamedTuple
 
 Figures = dict[str, Any]
 
@@ -27,7 +25,7 @@ IS_UP = 0x1  # IFF_UP of ``flags``: an administrator wants this interface
 COUNTER_END = 255  # where InfiniBand's 8 bits of link_downed end
 
 
-class Port(msgspec.Struct, frozen=True):
+class Port(NamedTuple):
     """One port of the machine; ``interfaces``: of an RDMA device, what the rest of the system knows it by."""
 
     path: Path

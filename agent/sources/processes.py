@@ -5,20 +5,19 @@ them (the kernel's own rule for hung tasks), and either inside the driver's code
 one of the driver's own programs. ``cmdline`` and ``environ`` are never read here: they wait for the hung process.
 """
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
-import msgspec
-
-from agent.replicas.identity import TICKS_PER_S
-from vocab.observations import ProcessSeen
 from vocab.programs import TOOLS
 
 CODE = ("nv_", "_nv", "nvidia", "uvm_", "rm_", "os_acquire", "osAcquire")  # functions of the driver's modules
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 PF_KTHREAD = 0x00200000  # linux/sched.h: a thread of the kernel itself
 
 
-class Process(msgspec.Struct, frozen=True):
+class Process(NamedTuple):
     """One process in state D; ``switches``: how often it has been scheduled, None if that may not be read."""
 
     pid: int
@@ -26,6 +25,16 @@ class Process(msgspec.Struct, frozen=True):
     parent: int
     start_s: float
     switches: int | None
+
+
+class Sighting(NamedTuple):
+    """What is told of a process that hangs or hung; ``state`` R, S, D, Z or gone."""
+
+    pid: int
+    parent: int
+    start_s: float
+    name: str
+    state: str
 
 
 class Processes:
@@ -36,14 +45,14 @@ class Processes:
         self._before: dict[int, Process] = {}  # in state D at the last look
         self._hung: dict[int, Process] = {}
 
-    def look(self, node: str, at: float) -> tuple[int, list[ProcessSeen]]:
+    def look(self) -> tuple[int, list[Sighting]]:
         """How many hang in the driver now, and what is news of them: each that hangs, each that no longer does."""
         waiting = {process.pid: process for process in self._in_d()}
         hung = {pid: one for pid, one in waiting.items() if self._before.get(pid) == one and self._is_drivers(one)}
-        seen = [_seen(one, node, at, "D") for one in hung.values()]
+        seen = [_seen(one, "D") for one in hung.values()]
         for pid, one in self._hung.items():
             if pid not in hung:
-                seen.append(_seen(one, node, at, self._state(one)))
+                seen.append(_seen(one, self._state(one)))
         self._before, self._hung = waiting, hung
         return len(hung), seen
 
@@ -82,16 +91,8 @@ class Processes:
         return stat[1][0] if stat[1][0] in "SZ" else "R"
 
 
-def _seen(process: Process, node: str, at: float, state: str) -> ProcessSeen:
-    return ProcessSeen(
-        at=at,
-        node=node,
-        pid=process.pid,
-        parent=process.parent,
-        start_s=process.start_s,
-        name=process.name,
-        state=state,
-    )
+def _seen(process: Process, state: str) -> Sighting:
+    return Sighting(process.pid, process.parent, process.start_s, process.name, state)
 
 
 def _stat(path: Path) -> tuple[str, list[str]] | None:

@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -86,3 +88,8 @@ async def test_the_child_ends_with_the_agent(tree: Path) -> None:
     async with running(source(tree)) as found:
         await found.find(HostSample)
     assert not [pid for pid in pids() if any(f'"{tree}"' in word for word in arguments(pid))]
+
+
+def test_the_process_that_reads_the_host_loads_the_standard_library_alone() -> None:
+    script = "import sys, agent.sources.host_child; print(*(name for name in sys.modules if 'msgspec' in name))"
+    assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout == "\n"
