@@ -126,12 +126,16 @@ def _counts(tenant: Tenant, pid: int, process: Process) -> bool:
 
 
 def _booked(pid: int, tenant: Tenant, tenants: Tenants, ended: float) -> bool:
-    """Whether a GPU of it still lists the process, by what was told after its end."""
+    """Whether a GPU of it still lists the process, or the host books its memory, by what was told after its end."""
     for gpu in tenant.gpus:
         listing = tenants.gpus.get(gpu)
         if listing is not None and listing.processes and (listing.told_at or 0.0) > ended and pid in listing.processes:
             return True
-    return False
+    process = tenants.processes.get(pid)
+    if process is None or process.is_alive or process.at <= ended:
+        return False
+    told = {gpu: known.told_at for gpu, known in tenants.gpus.items() if known.told_at is not None}
+    return any(used and gpu in tenant.gpus and told.get(gpu, 0.0) <= process.at for gpu, used in process.used.items())
 
 
 def _is_free(gpu: str, tenant: Tenant, tenants: Tenants) -> bool:

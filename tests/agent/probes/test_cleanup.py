@@ -61,6 +61,13 @@ def test_memory_of_a_process_that_is_gone_needs_a_reset():
     assert only(found, ZOMBIE).gpu == uuid(0)
 
 
+def test_memory_that_the_host_books_on_a_zombie_needs_a_reset_until_the_gpu_says_that_it_is_free():
+    dead = process(18.0, 910, "Z", used_bytes={uuid(0): 2**30})
+    assert only(see(LIFE, END, dead, until=60.0), ZOMBIE).gpu == uuid(0)
+    assert ZOMBIE not in codes(see(LIFE, END, dead, listed(20.0), until=60.0))
+    assert cleared(see(LIFE, END, dead, process(90.0, 910, "gone"))) == [ZOMBIE]
+
+
 def test_memory_that_was_listed_before_the_end_proves_nothing():
     assert not {FAILED, ZOMBIE} & set(codes(see(LIFE, listed(5.0, *PIDS), END, until=60.0)))
 
