@@ -221,8 +221,8 @@ def test_an_action_without_an_order_counts_only_if_somebody_else_did_it(tmp_path
 
 
 def test_an_order_of_which_nothing_is_heard_times_out(tmp_path: Path) -> None:
-    lines = lines_of(tmp_path, node(), xid(5, 95), end(200))
-    assert actions(lines, "reset_gpu")[:2] == [(5, "reset_gpu", "ordered"), (125, "reset_gpu", "timed_out")]
+    lines = lines_of(tmp_path, node(), xid(5, 95), end(400))
+    assert actions(lines, "reset_gpu")[:2] == [(5, "reset_gpu", "ordered"), (305, "reset_gpu", "timed_out")]
 
 
 def test_a_new_boot_ends_a_reboot(tmp_path: Path) -> None:
