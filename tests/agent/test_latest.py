@@ -3,7 +3,7 @@
 import pytest
 
 from agent.latest import Latest
-from tests.agent.made import sample, scene, uuid
+from tests.agent.made import inventory, sample, scene, source, uuid
 from vocab.states import Level
 
 SOUND = {"ecc_uncorrectable": 0, "remap_failed": 0, "fabric_state": 3, "fabric_status": 0}
@@ -44,3 +44,13 @@ def test_a_remap_that_waits_for_a_reset_keeps_no_replica_off():
     shown = latest(new_boot=True)
     shown.take(sample(1.0, 0, **(SOUND | {"remap_pending": 1})), scene(), 1.0)
     assert shown.proven == {uuid(0)}
+
+
+def test_an_agent_is_not_ready_while_a_source_is_down_and_is_once_it_is_back():
+    shown = latest(new_boot=False)
+    shown.take(inventory(0.0), scene(), 0.0)
+    assert shown.ready() == (True, "watching")
+    shown.take(source(130.0, "down", "dcgm", "ConnectionInvalid"), scene(), 130.0)
+    assert shown.ready() == (False, "dcgm is down: ConnectionInvalid")
+    shown.take(source(400.0, "up", "dcgm"), scene(), 400.0)
+    assert shown.ready() == (True, "watching")
