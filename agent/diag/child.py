@@ -16,11 +16,11 @@ import msgspec
 
 from agent.diag.bench import Bench
 from agent.diag.plan import DEADLINE_S, burn_s
+from agent.ending import KILL_S, gone
 from vocab.diag import AnyFigures, Begun, Unmeasured
 
 PROGRAM = (sys.executable, "-m", "engine.diag")
 NICE_ON_CPU = ("nice", "-n", "10")  # as replicas on a CPU: the daemons come first
-KILL_S = 2.0  # a killed process that is not gone by then is inside the kernel
 MOST_LINE = 64 * 1024
 
 Take = Callable[[AnyFigures], Awaitable[None]]
@@ -84,7 +84,7 @@ class Child:
                 await self._read(self._process, take)
             finally:
                 self._kill()
-                await _gone(self._process)
+                await gone(self._process, KILL_S)
         for test in self._left:
             await take(Unmeasured(test=test, why=self._why or "the measuring program ended early; see the agent's log"))
 
@@ -126,9 +126,3 @@ def _decoded(line: bytes) -> AnyFigures | None:
         return msgspec.json.decode(line, type=AnyFigures)
     except msgspec.DecodeError:
         return None
-
-
-async def _gone(process: asyncio.subprocess.Process) -> None:
-    with suppress(TimeoutError):
-        async with asyncio.timeout(KILL_S):
-            await process.wait()

@@ -4,11 +4,11 @@ import asyncio
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 import agent
 from agent.calls import Call, CallTable
+from agent.ending import gone, kill
 from agent.sources.frames import LENGTH, MAX_FRAME, SLOTS, Frame, decode
 
 STOP_S = 2.0
@@ -84,9 +84,5 @@ class ChildProcess:
     async def stop(self) -> None:
         """End it; one that the kernel keeps inside the driver is killed and not waited for."""
         self.let_go()
-        try:
-            async with asyncio.timeout(STOP_S):
-                await self._process.wait()
-        except TimeoutError:
-            with suppress(ProcessLookupError):
-                self._process.kill()
+        if not await gone(self._process, STOP_S):
+            await kill(self._process)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 
+from agent.ending import kill
 from agent.sources.source import Emit
 from vocab.clock import Clock
 from vocab.events import rfc3339
@@ -128,7 +129,7 @@ class JournalSource:
                     words = await child.stderr.read(4096)
                     await child.wait()
         finally:
-            await _end(child)
+            await kill(child)
         return self._ended(" ".join(words.decode(errors="replace").split()), child.returncode, emit)
 
     def _ended(self, words: str, code: int | None, emit: Emit) -> str:
@@ -245,16 +246,6 @@ class JournalSource:
         if (state, error) != self._said:
             self._said = state, error
             emit(SourceState(at=self._clock.now(), node=self._node, source="kernel", state=state, error=error))
-
-
-async def _end(child: asyncio.subprocess.Process) -> None:
-    """Kill it if it still runs."""
-    if child.returncode is None:
-        with suppress(ProcessLookupError):
-            child.kill()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(STOP_S):
-                await child.wait()
 
 
 def _seconds(text: str | None) -> float | None:

@@ -18,6 +18,7 @@ from typing import Any, Literal
 import msgspec
 
 from agent.config import Plugin
+from agent.ending import kill_group
 from agent.sources.source import Emit
 from vocab.clock import Clock
 from vocab.errors import SourceDown
@@ -29,7 +30,6 @@ MOST_OUTPUT = 64 * 1024
 MOST_SAID = 300  # of its standard error, as a reason
 MOST_TEXT = 2000
 MOST_READINGS = 64
-KILL_S = 2.0  # a killed process that is not gone by then is inside the kernel
 SPREAD_S = 10.0  # so that the plug-ins of a node do not all start at once
 
 Scalar = bool | int | float | str | None
@@ -98,7 +98,7 @@ class PluginSource:
         except TimeoutError as error:
             raise SourceDown(f"TIMEOUT: it did not end within {self._plugin.timeout_s:g} s and was killed") from error
         finally:
-            await _kill(process)
+            await kill_group(process)
         if code != 0:
             how = f"ended with {code}" if code > 0 else f"was ended by {signal.Signals(-code).name}"
             words = " ".join(err.decode(errors="replace").split())[:MOST_SAID]
@@ -123,7 +123,7 @@ class PluginSource:
             return await asyncio.shield(starting)
         except asyncio.CancelledError:
             with suppress(OSError):
-                await _kill(await starting)
+                await kill_group(await starting)
             raise
         except OSError as error:
             raise SourceDown(f"NOT_STARTED: {self._plugin.command[0]}: {error.strerror}") from error
@@ -163,15 +163,6 @@ async def _read(stream: asyncio.StreamReader) -> bytes:
         if len(found) > MOST_OUTPUT:
             raise SourceDown(f"OUTPUT: it printed more than {MOST_OUTPUT} bytes")
     return bytes(found)
-
-
-async def _kill(process: asyncio.subprocess.Process) -> None:
-    """End all that it has started and not let go into a session of its own; what the kernel keeps is left alone."""
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    with suppress(TimeoutError):
-        async with asyncio.timeout(KILL_S):
-            await process.wait()
 
 
 def _user() -> dict[str, Any]:

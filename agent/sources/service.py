@@ -7,9 +7,9 @@ cannot be used together, so where the board needs it, or an administrator has en
 
 import asyncio
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path
 
+from agent.ending import kill
 from agent.sources.source import Emit
 from vocab.clock import Clock
 from vocab.observations import ServiceSeen, SourceState
@@ -87,8 +87,7 @@ class ServiceSource:
         except TimeoutError:
             return "", f"TIMEOUT: systemctl did not answer within {self._timeout_s:.0f} s: services are not watched"
         finally:
-            with suppress(ProcessLookupError):
-                child.kill()
+            await kill(child)
         if child.returncode != 0:
             return "", f"FAILED: systemctl: {said.decode(errors='replace').strip()[:200]}"
         return out[:MOST_OUTPUT].decode(errors="replace"), None

@@ -11,6 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from agent.config import AgentConfig
+from agent.ending import kill
 from agent.sources.pci import BRIDGE, DISPLAY, nvidia_devices
 from corral.doctor.node import AGENT
 
@@ -104,9 +105,7 @@ async def _asked(*command: str) -> str | None:
     except TimeoutError:
         return None
     finally:
-        if child.returncode is None:
-            with suppress(ProcessLookupError):
-                child.kill()
+        await kill(child)
     return out.decode(errors="replace").strip() if child.returncode == 0 else None
 
 

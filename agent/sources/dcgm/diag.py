@@ -21,6 +21,7 @@ from typing import Any
 import msgspec
 
 from agent.calls import CallTable
+from agent.ending import kill
 from agent.sources.child import CallFailed
 from agent.sources.dcgm.bindings import Caller, load
 from agent.sources.dcgm.engine import FE_GPU, Engine
@@ -72,11 +73,9 @@ async def diagnose(settings: DcgmSettings, level: str, gpus: Collection[str] = (
         async with asyncio.timeout(LEVELS[level][1] + 2 * MARGIN_S):
             out, _ = await process.communicate()
     except TimeoutError:
-        process.kill()
         return (_unknown("TIMEOUT"),)
-    except asyncio.CancelledError:
-        process.kill()
-        raise
+    finally:
+        await kill(process)
     found = tuple(msgspec.json.decode(line, type=Check) for line in out.splitlines())
     return found or (_unknown("CHILD_DIED"),)
 
