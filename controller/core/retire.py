@@ -79,6 +79,8 @@ def asked(fleet: Fleet, now: float) -> Iterator[ActionLine]:
     for action in fleet.ledger.live(ActionKind.DRAIN):
         replica = fleet.roster.living.get(action.subject.replica or "")
         if action.incident is None and action.state is ActionState.WAITING and replica is not None:
+            if action.rule != ASKED and may_act(fleet, replica.node, ActionKind.DRAIN, now).leave is not Leave.GO:
+                continue
             for line in when_spared(fleet, replica, Errand(action.rule), now):
                 yield from unless_said(fleet, replace(line, id=action.id))
 

@@ -64,3 +64,20 @@ def test_a_replica_that_a_person_drains_is_replaced_first(make_world: MakeWorld)
     assert len(on(world)) == 1
     done = next(line.at for line in world.actions(START)[2:] if line.state is ActionState.DONE)
     assert world.ordered(DRAIN)[0].at >= done
+
+
+def test_a_surplus_that_waits_for_the_floor_is_not_drained_while_automation_is_paused(make_world: MakeWorld) -> None:
+    world = make_world(Deployment(name="chat", replicas=3))
+    node = world.nodes["n1"]
+    world.ask("hold", gpu=node.gpus[0], reason="a look")
+    others = {on(world)[gpu] for gpu in node.gpus[1:3]}
+    node.stalled |= others
+    world.run(2)
+    declare(world, Deployment(name="chat", replicas=2, min_ready=1))
+    world.ask("pause", reason="a look")
+    node.stalled -= others
+    world.run(30)
+    assert world.ordered(DRAIN) == []
+    world.ask("resume", reason="done")
+    world.run(30)
+    assert set(on(world)) == {node.gpus[1], node.gpus[2]}
