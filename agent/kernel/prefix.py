@@ -20,7 +20,7 @@ _UPTIME_DELTA = re.compile(r"\s{0,12}(\d{1,12}\.\d{1,9}) <\s{0,12}\+?(\d{1,12}\.
 _CTIME = re.compile(r"[^\W\d]\S{0,11} [^\W\d]\S{0,11} {1,2}\d{1,2} \d\d:\d\d:\d\d \d{4}")
 _MINUTE = re.compile(r"[^\W\d]{1,9}\.?\s?\d{1,2} \d\d:\d\d")
 _CALLER = re.compile(r" ?\[ {0,8}([TC]\d{1,8})\] ?")
-_PSTORE = re.compile(r"<(\d{1,3})>")
+_PSTORE = re.compile(r"<(\d{1,3})>(?:1 (?=\d{4}-))?")  # and RFC 5424, which puts its version behind
 _KMSG = re.compile(r"(\d{1,4}),(\d{1,18}),(\d{1,18}),([^;]{0,200});")
 _FLAG_CALLER = re.compile(r"caller=([TC]\d{1,8})")
 _DECODED = re.compile(r"([a-z0-9]{2,8}) {0,5}:([a-z]{2,7}) {0,5}: ?")
@@ -29,7 +29,7 @@ _TALOS = re.compile(r"(\S{1,80}): kern: {1,4}([a-z]{2,9}): \[(\d{4}-\d\d-\d\dT[0
 _SYSLOG = re.compile(r"([^\W\d]\S{0,11} {1,2}\d{1,2} \d\d:\d\d:\d\d(?:\.\d{1,9})?) ")
 _FULL = re.compile(r"([^\W\d]\S{0,11} \d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,9})? \S{1,8}) ")
 _UNIX = re.compile(r"(\d{9,11}\.\d{1,9}) ")
-_HOST_KERNEL = re.compile(r"(\S{1,80}) kernel(?:: ?| - - - )")
+_HOST_KERNEL = re.compile(r"(\S{1,80}) (?:kern\.[a-z]{2,8} )?kernel(?:: ?| - - - {1,2})")
 _HOST_FABRIC = re.compile(r"(\S{1,80}) (?=(?:nv-|nvidia-)?fabric[ -]?manager(?:\[\d{1,10}\])?: )", re.IGNORECASE)
 
 FACILITIES = ("kern", "user", "mail", "daemon", "auth", "syslog", "lpr", "news", "uucp", "cron", "authpriv", "ftp")
@@ -49,7 +49,10 @@ def split(line: str) -> tuple[Prefix, str] | None:
         return _bracket(line)
     if first == "<" and (mark := _PSTORE.match(line)):
         inner = split(line[mark.end() :])
-        return inner and (msgspec.structs.replace(inner[0], kind="pstore", priority=int(mark[1])), inner[1])
+        if inner is None:
+            return None
+        kind = inner[0].kind if inner[0].host else "pstore"
+        return msgspec.structs.replace(inner[0], kind=kind, priority=int(mark[1])), inner[1]
     if line.startswith("kernel: "):
         return _tagged(line[8:])
     if mark := _KMSG.match(line):

@@ -4,6 +4,7 @@ A file of any size, and a line of any length, takes the same memory.
 """
 
 import gzip
+import re
 import sys
 import zlib
 from collections.abc import Iterator
@@ -20,6 +21,17 @@ from vocab.events import rfc3339
 _BLOCK = 1 << 20  # bytes read at once
 MAX_LINE = 64 * 1024  # characters that are kept of a line; kernel records are cut at about one thousand
 _GZIP = b"\x1f\x8b"
+# Forms that would look like a log in which nothing is wrong: how they begin, and what to do.
+_FOREIGN = (
+    (b"\xfd7zXZ\x00", "it is packed with xz: give the output of xzcat"),
+    (b"\x28\xb5\x2f\xfd", "it is packed with zstd: give the output of zstdcat"),
+    (b"BZh", "it is packed with bzip2: give the output of bzcat"),
+    (b"LPKSHHRH", "it is a journal's own file: give the output of journalctl -k -o json --file"),
+    (b"\xff\xfe", "it is UTF-16: give it as UTF-8"),
+    (b"\xfe\xff", "it is UTF-16: give it as UTF-8"),
+)
+_ESCAPE = "\x1b["
+_COLOUR = re.compile(r"\x1b\[[0-9;]{0,16}m")
 _KERNEL = frozenset({"kernel", None})  # transports
 
 
@@ -71,7 +83,11 @@ def _opened(path: str) -> Iterator[BufferedIOBase]:
 
 
 def _unpacked(raw: BufferedReader) -> BufferedIOBase:
-    return gzip.GzipFile(fileobj=raw) if raw.peek(2)[:2] == _GZIP else raw
+    begin = raw.peek(8)
+    for mark, reason in _FOREIGN:
+        if begin.startswith(mark):
+            raise OSError(reason)
+    return gzip.GzipFile(fileobj=raw) if begin.startswith(_GZIP) else raw
 
 
 def _cut(stream: BufferedIOBase) -> Iterator[str]:
@@ -80,13 +96,19 @@ def _cut(stream: BufferedIOBase) -> Iterator[str]:
     while block := stream.read1(_BLOCK):
         head, newline, tail = block.rpartition(b"\n")
         if newline:
-            yield (rest + head).decode(errors="replace")
+            yield _plain(rest + head)
             rest = tail
         else:
             rest += tail
         rest = rest[: 4 * MAX_LINE]  # in bytes: four a character at most
     if rest:
-        yield rest.decode(errors="replace")
+        yield _plain(rest)
+
+
+def _plain(block: bytes) -> str:
+    """The text without the colours of ``dmesg --color=always``."""
+    text = block.decode(errors="replace")
+    return _COLOUR.sub("", text) if _ESCAPE in text else text
 
 
 def journal(line: str) -> Entry | None:

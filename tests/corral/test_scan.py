@@ -256,3 +256,19 @@ def test_bytes_that_are_no_text_are_read(run):
 def test_same_input_gives_the_same_bytes(run):
     text = "\n".join(sample["text"] for sample in SAMPLES)
     assert run(text)[1] == run(text)[1]
+
+
+@pytest.mark.parametrize(
+    "begin", [b"\xfd7zXZ\x00\x00", b"\x28\xb5\x2f\xfd\x00", b"BZh91AY", b"LPKSHHRH", LOST.encode("utf-16")]
+)
+def test_a_form_that_is_not_read_is_unreadable_and_never_clean(run, begin):
+    code, out, err = run(begin + bytes(100))
+    assert (code, out) == (2, "")
+    assert "give " in err
+
+
+def test_colours_of_a_terminal_are_no_part_of_a_line(run):
+    line = LOST.replace("NVRM: ", "\x1b[33mNVRM: \x1b[0m")
+    code, out, _ = run(f"\x1b[32m[   12.500000] \x1b[0m{line}\n")
+    event = json.loads(out)
+    assert (code, event["code"], event["kernel_s"]) == (1, "xid:79", 12.5)

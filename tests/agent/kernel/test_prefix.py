@@ -28,6 +28,14 @@ TEXT = "NVRM: Xid (PCI:0000:3b:00): 31, pid=100, name=python, Ch 00000002"
             "kern  :err   : 2025-01-25T10:34:54,859532+00:00 ",
             {"kind": "dmesg_decode_iso", "facility": "kern", "level": "err", "iso": "2025-01-25T10:34:54.859532+00:00"},
         ),
+        (
+            "<3>1 2025-01-25T10:34:54Z node-a kernel - - - ",
+            {"kind": "syslog_iso", "iso": "2025-01-25T10:34:54Z", "host": "node-a", "priority": 3},
+        ),
+        (
+            "Jan 25 10:34:54 node-a kern.err kernel: [   12.500000] ",
+            {"kind": "syslog_uptime", "text": "Jan 25 10:34:54", "host": "node-a", "uptime_s": 12.5},
+        ),
         ("2025-01-25 10:34:54 node-a kernel: ", {"kind": "syslog_iso", "iso": "2025-01-25 10:34:54", "host": "node-a"}),
         ("2025-01-25T10:34:54,859532+00:00 ", {"kind": "dmesg_decode_iso", "iso": "2025-01-25T10:34:54.859532+00:00"}),
         (
