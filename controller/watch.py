@@ -100,7 +100,7 @@ def _last_id(request: web.Request) -> int | None:
     given = request.headers.get("Last-Event-ID") or request.query.get("after")
     if given is None:
         return None
-    if not given.isdigit() or len(given) > 18:
+    if not given.isdecimal() or len(given) > 18:
         raise InputError(f"Last-Event-ID (or after) is {given[:40]!r}: it must be the seq of a line, a whole number")
     return int(given)
 

@@ -57,7 +57,7 @@ def token() -> str | None:
 def find_gpu(url: str, name: str) -> str:
     """The UUID of the GPU that ``name`` stands for: a UUID, a unique part of one, or an index on the only node."""
     gpus = [(node["node"], gpu) for node in ask(url, "GET", "/api/v1/fleet")["nodes"] for gpu in node["gpus"]]
-    if name.isdigit():
+    if name.isdecimal():
         found = [gpu["uuid"] for _, gpu in gpus if gpu["index"] == int(name)]
     else:
         node, _, rest = name.rpartition("/")

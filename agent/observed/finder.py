@@ -18,6 +18,8 @@ from agent.observed.processes import Address, Process, Processes
 from vocab.observations import Owner
 
 DOORS_S = 60.0  # a server keeps its port for life
+MOST_PORT, PORT_DIGITS = 65_535, 5
+GONE = "?"  # the program of a process that ended while it was looked at
 WRAPPERS = ("python", "bash", "sh", "nice", "env", "numactl", "taskset")  # what may stand before a program's name
 
 
@@ -89,11 +91,11 @@ class Finder:
     def _server(self, head: Process, engine: Adapter, pids: Sequence[int], gpus: tuple[str, ...], now: float) -> Server:
         words, processes = self._words(head.pid), self._processes
         said = (flag(words, "--port", "--listen") or "").rpartition(":")[2]
-        port = int(said) if said.isdigit() else engine.default_port
+        port = _port(said) or engine.default_port
         hostname = processes.variable(head.pid, "HOSTNAME")
         return Server(
             process=head,
-            owner=owner_of(processes.cgroup(head.pid), head.uid, PurePath(words[0]).name, hostname),
+            owner=owner_of(processes.cgroup(head.pid), head.uid, PurePath(words[0]).name if words else GONE, hostname),
             engine=engine,
             gpus=gpus,
             pids=tuple(dict.fromkeys((head.pid, *sorted(pids)))),
@@ -140,6 +142,12 @@ def _holds(gpu: str, pids: Sequence[int], gpus_of: Mapping[int, Collection[str]]
 
 def _is_wrapper(word: str) -> bool:
     return PurePath(word).name.rstrip("0123456789.") in WRAPPERS
+
+
+def _port(said: str) -> int | None:
+    """The words are a stranger's: anything may stand there."""
+    port = int(said) if said.isdecimal() and len(said) <= PORT_DIGITS else 0
+    return port if 0 < port <= MOST_PORT else None
 
 
 def _positional(words: Sequence[str]) -> str | None:

@@ -16,6 +16,7 @@ from vocab.observations import AnyObservation, NodeSeen, ReplicaSeen
 
 CODE = "replica_wrong_gpu"
 MIG = "MIG-"
+INDEX_DIGITS = 4  # no node has ten thousand GPUs
 
 
 class Wish(msgspec.Struct, frozen=True):
@@ -24,6 +25,11 @@ class Wish(msgspec.Struct, frozen=True):
     text: str
     severity: Severity
     instances: tuple[str, ...] = ()
+
+
+def index_of(word: str) -> int | None:
+    """The index that a word of the list is; None for a UUID, and for what no index can be."""
+    return int(word) if word.isdecimal() and len(word) <= INDEX_DIGITS else None
 
 
 def judge(visible: str, instances: Mapping[str, Sequence[str]], indices: Mapping[int, str]) -> Wish | None:
@@ -35,7 +41,8 @@ def judge(visible: str, instances: Mapping[str, Sequence[str]], indices: Mapping
     if absent and instances:
         return Wish(f"MIG instance {', '.join(absent)} is missing", Severity.ERROR, tuple(there))
     for word in words:
-        gpu = indices.get(int(word)) if word.isdigit() else word
+        index = index_of(word)
+        gpu = word if index is None else indices.get(index)
         choice = tuple(instances.get(gpu or "", ()))
         if choice:
             return Wish(f"{word} is a GPU in MIG mode: name one of {', '.join(choice)}", Severity.ERROR, choice)

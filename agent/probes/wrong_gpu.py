@@ -12,6 +12,7 @@ import msgspec
 from agent.probes.probe import Clear, Finding, Verdict
 from agent.probes.scene import Scene
 from agent.probes.tenants import LEAVING, Look, Tenant, Tenants
+from agent.probes.visible import index_of
 from vocab.events import Evidence, Source, rfc3339
 
 CODE = "replica_wrong_gpu"
@@ -69,8 +70,9 @@ def _elsewhere(visible: str, tenant: Tenant, scene: Scene) -> tuple[str, ...]:
 
 def _gpu(word: str, tenant: Tenant, scene: Scene) -> str | None:
     """The GPU that one word of CUDA_VISIBLE_DEVICES means: an index, the beginning of a UUID, a MIG instance."""
-    if word.isdigit():
-        return next((gpu.uuid for gpu in scene.gpus.values() if gpu.index == int(word)), None)
+    index = index_of(word)
+    if index is not None:
+        return next((gpu.uuid for gpu in scene.gpus.values() if gpu.index == index), None)
     if word.startswith("MIG-"):
         slices = ((gpu.uuid, mig.get("uuid")) for gpu in scene.gpus.values() for mig in gpu.mig)
         return next((parent for parent, uuid in slices if uuid == word), None)

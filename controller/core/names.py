@@ -45,4 +45,4 @@ def token(epoch: int, number: int) -> str:
 def token_order(text: str) -> tuple[int, int]:
     """A token as numbers to compare; (0, 0) if it is none."""
     epoch, _, number = text.partition(".")
-    return (int(epoch), int(number)) if epoch.isdigit() and number.isdigit() else (0, 0)
+    return (int(epoch), int(number)) if epoch.isdecimal() and number.isdecimal() else (0, 0)

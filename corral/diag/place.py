@@ -56,7 +56,7 @@ def _on_agent(address: str, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _named(name: str, known: list[dict[str, Any]]) -> str:
-    if name.isdigit():
+    if name.isdecimal():
         found = [gpu["gpu"] for gpu in known if gpu["index"] == int(name)]
     else:
         found = [gpu["gpu"] for gpu in known if name.lower() in gpu["gpu"].lower()]

@@ -146,3 +146,18 @@ def test_a_server_that_loads_is_looked_at_each_time(tree, finder):
     assert finder.find({"A": [10]}, NONE, 0.0)[0].urls == ()
     tree.listen(10, 8000)
     assert finder.find({"A": [10]}, NONE, 5.0)[0].urls == ("http://127.0.0.1:8000",)
+
+
+@pytest.mark.parametrize("port", ["²", "9" * 5000, "70000", "0"])
+def test_a_port_that_is_none_ends_nothing(tree, finder, port):
+    tree.add(10, *VLLM[:-1], port)
+    (server,) = finder.find({"A": [10]}, NONE, 0.0)
+    assert (server.port, server.urls) == (8000, ())
+
+
+def test_a_server_whose_command_line_is_gone_is_still_there(tree, finder):
+    tree.add(10, *VLLM)
+    finder.find({"A": [10]}, NONE, 0.0)
+    (tree.root / "10" / "cmdline").write_text("")
+    (server,) = finder.find({"A": [10]}, NONE, 5.0)
+    assert server.process.pid == 10

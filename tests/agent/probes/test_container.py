@@ -64,7 +64,7 @@ MIG = {"GPU-a": ["MIG-1", "MIG-2"], "GPU-b": []}
 INDICES = {0: "GPU-a", 1: "GPU-b"}
 
 
-@pytest.mark.parametrize("visible", ["MIG-1", "GPU-b", "1", "", "GPU-b,1", "all"])
+@pytest.mark.parametrize("visible", ["MIG-1", "GPU-b", "1", "", "GPU-b,1", "all", "²", "9" * 5000])
 def test_what_can_be_seen_is_well(visible):
     assert judge(visible, MIG, INDICES) is None
 
