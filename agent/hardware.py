@@ -234,7 +234,3 @@ def newest(reader: RecordReader) -> Sequence[bytes]:
 def hardware(config: AgentConfig, clock: Clock) -> Hardware:
     """The node that this configuration means. Raises ConfigError or InputError for a virtual one that cannot be."""
     return VirtualNode(config, clock) if config.virtual else RealNode(config, clock)
-
-
-def _kernel(config: AgentConfig, reader: RecordReader, clock: Clock, boot_id: str, after_seq: int | None) -> KmsgSource:
-    return KmsgSource(config.node, reader, clock, boot_id, after_seq=after_seq)
