@@ -1,18 +1,16 @@
 """A started child process, from the outside: its pipes, its call table, and how it is told to end."""
 
 import asyncio
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import agent
 from agent.calls import Call, CallTable
 from agent.ending import gone, kill
+from agent.sources.environment import of_child
 from agent.sources.frames import LENGTH, MAX_FRAME, SLOTS, Frame, decode
 
 STOP_S = 2.0
-_ROOT = Path(agent.__file__).resolve().parents[1]
 
 
 class ChildProcess:
@@ -29,7 +27,6 @@ class ChildProcess:
         """Start ``python -m module`` on a new call table in the file ``table``."""
         table.parent.mkdir(parents=True, exist_ok=True)
         calls = CallTable.create(table, SLOTS)
-        path = os.pathsep.join(filter(None, (str(_ROOT), os.environ.get("PYTHONPATH"))))
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
@@ -39,7 +36,7 @@ class ChildProcess:
             *arguments,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
-            env={**os.environ, **environment, "PYTHONPATH": path},
+            env={**of_child(), **environment},
             limit=MAX_FRAME,
         )
         return cls(process, calls)

@@ -6,14 +6,13 @@ for a while hangs: the source is degraded, the other groups go on. A child that 
 
 import asyncio
 import json
-import os
 import sys
 from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
-import agent
+from agent.sources.environment import of_child
 from agent.sources.host_child import GROUPS, Options
 from agent.sources.source import Emit
 from vocab.clock import Clock
@@ -26,7 +25,6 @@ LOOK_S = 1.0
 STOP_S = 2.0
 RETRY_MOST_S = 60.0
 MAX_LINE = 2**20  # a look at a host of 64 ports is some 30 KiB
-_ROOT = Path(agent.__file__).resolve().parents[1]
 
 
 class Said(msgspec.Struct, frozen=True):
@@ -90,7 +88,6 @@ class HostSource:
             await asyncio.sleep(delay_s(attempt, self._node, first_s=self._retry_s, most_s=RETRY_MOST_S))
 
     async def _start(self) -> asyncio.subprocess.Process:
-        path = os.pathsep.join(filter(None, (str(_ROOT), os.environ.get("PYTHONPATH"))))
         return await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
@@ -98,7 +95,7 @@ class HostSource:
             json.dumps(self._options._asdict()),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": path},
+            env=of_child(),
             limit=MAX_LINE,
         )
 
