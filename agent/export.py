@@ -13,6 +13,7 @@ from typing import Protocol
 
 from agent.gpu_series import CRITICAL_XIDS, Standing, dcgm, families, full
 from agent.latest import Latest
+from agent.probes.sane import IMPLAUSIBLE
 from agent.series import END, text
 from agent.sources.health import Health
 from vocab.events import Event
@@ -83,6 +84,8 @@ class Export:
         observations = self.exposition.counter("corral_agent_observations_total")
         reads = self.exposition.counter("corral_agent_reads_total")
         success = self.exposition.gauge("corral_agent_source_last_success_timestamp_seconds")
+        values = self.exposition.counter("corral_agent_rejected_values_total")
+        self._of_field = lru_cache(128)(lambda field: values.labels(field=field))
         self._of_kind = lru_cache(64)(lambda kind: observations.labels(obs=kind))
         self._of_read = lru_cache(64)(lambda source, result: reads.labels(source=source, result=result))
         self._of_source = lru_cache(64)(lambda source: success.labels(source=source))
@@ -106,6 +109,16 @@ class Export:
             return
         self._of_read(source, "partial" if sample.errors or sample.link_errors else "whole").inc()
         self._of_source(source).set(self._now())
+
+    def rejected(self, sample: GpuSample) -> None:
+        """Count the values of a cleaned sample that were none, by field; a link's as ``link_…``."""
+        for name, why in sample.errors.items():
+            if why == IMPLAUSIBLE:
+                self._of_field(name).inc()
+        for errors in sample.link_errors.values():
+            for name, why in errors.items():
+                if why == IMPLAUSIBLE:
+                    self._of_field(f"link_{name}").inc()
 
     def watch(self, sources: Iterable[object]) -> None:
         """Show the health of those among these sources that have one."""

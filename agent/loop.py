@@ -176,6 +176,7 @@ class Loop:
             return
         if isinstance(observation, GpuSample):
             observation = clean(observation)  # what cannot be is not shown either
+            self._export.rejected(observation)
         now = self.now()
         items = self._judge.observe(observation, now)
         self._show(observation, now)
@@ -216,6 +217,8 @@ class Loop:
                 _log(item.event)
 
     def _show(self, observation: AnyObservation, now: float) -> None:
+        if isinstance(observation, GpuSample):
+            observation = self._judge.believed(observation)
         self._latest.take(observation, self._judge.scene, now)
         match observation:
             case GpuSample():

@@ -92,6 +92,10 @@ class Judge:
         self.scene.boot_id = boot_id
         return items
 
+    def believed(self, sample: GpuSample) -> GpuSample:
+        """The sample as it may be shown: without the readings that it has found to be broken."""
+        return self._mind.gauges.profiling.believed(sample, self.scene.sampled(sample))
+
     def open_counts(self) -> dict[str, int]:
         """The count of every event that may still grow, by id."""
         return {fold.event.id: fold.event.count for fold in self._mind.folds.open.values()}

@@ -2,7 +2,7 @@
 
 A kernel that runs keeps at least one SM busy, so exactly zero beside full utilization and real power is the profiling
 path (seen after an Xid 31; a restart of the host engine cured it for a while). A GPU that draws no power is another
-matter: see activity.
+matter: see activity. While it stands, the counters are shown as absent with the reason, never as zeros.
 """
 
 from collections.abc import Sequence
@@ -13,10 +13,14 @@ from agent.probes.figures import finding, read
 from agent.probes.probe import Clear, Verdict
 from agent.probes.scene import Scene
 from agent.probes.streak import Patience, Signals, Turn
-from vocab.observations import AnyObservation
+from vocab.observations import AnyObservation, GpuSample
 from vocab.readings import Readings
 
 CODE = "profiling_broken"
+CONTRADICTED = "CONTRADICTED"  # why a counter is absent: what else is known of the GPU denies it
+COUNTERS = (
+    "graphics_active_ratio", "sm_active_ratio", "sm_occupancy_ratio", "tensor_active_ratio", "dram_active_ratio",
+)  # fmt: skip
 BUSY = 0.5
 DRAWS = 0.35  # of the power limit: more than any GPU draws that only waits
 NOTHING = 1e-4  # one warp on one SM of a large board gives 0.0076 SM activity
@@ -56,6 +60,15 @@ class ProfilingProbe(msgspec.Struct):
             return ()
         text = "activity counters read zero while the GPU works: restart the source of profiling, the GPU is sound"
         return (finding(seen.sample, seen.gpu, CODE, text, names=SHOWN),)
+
+    def believed(self, sample: GpuSample, gpu: str | None) -> GpuSample:
+        """The sample as it may be shown: without the counters while they are known to be broken."""
+        if gpu is None or sample.readings is None or not self.signals.stands(gpu):
+            return sample
+        readings = msgspec.structs.replace(sample.readings, **dict.fromkeys(COUNTERS))
+        return msgspec.structs.replace(
+            sample, readings=readings, errors={**sample.errors, **dict.fromkeys(COUNTERS, CONTRADICTED)}
+        )
 
     def forget(self, gpu: str) -> None:
         """A reset GPU is looked at anew."""

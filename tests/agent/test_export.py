@@ -1,3 +1,4 @@
+import msgspec
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -5,7 +6,7 @@ from agent.export import CRITICAL_XIDS, Export
 from agent.judge import Judge
 from agent.latest import STALE_S, Latest
 from agent.sources.health import Health
-from tests.agent.made import NODE, events, fallen, inventory, sample, uuid, xid
+from tests.agent.made import NODE, events, fallen, inventory, replica, sample, uuid, xid
 from vocab.metrics.agent import DEMANDED, GPU, READINGS, SELF
 from vocab.metrics.dcgm import DCGM, XID
 from vocab.observations import GpuProcess
@@ -271,3 +272,18 @@ def test_the_health_of_a_child_is_shown():
     scrape.export.refresh()
     assert scrape.value("corral_agent_child_restarts_total", source="nvml") == 2
     assert scrape.value("corral_agent_call_seconds", source="nvml") == 7.5
+
+
+def test_a_hundred_times_other_pods_and_processes_bring_no_more_series():
+    scrape = Scrape()
+    scrape.take(*(full(9.0, index) for index in range(8)))
+    before = set(scrape.series())
+    for pod in range(100):
+        process = GpuProcess(pid=1000 + pod, used_bytes=2**30)
+        for index in range(8):
+            read = full(9.0, index)
+            scrape.take(msgspec.structs.replace(read, processes=(process,)))
+        scrape.take(replica(9.0, replica=f"chat-{pod}", deployment="chat", gpus=(uuid(0),)))
+    grown = {name for name, *_ in set(scrape.series()) - before}
+    assert {name for name in grown if name.startswith("corral_gpu_")} == set()
+    assert len(scrape.series()) <= len(before) + 2  # the kind of observation, once

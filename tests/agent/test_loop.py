@@ -388,3 +388,38 @@ async def test_the_last_state_is_written_at_a_clean_stop(agent):
     agent.see(record(0, "usb 1-1: new device", 41))
     await agent.scribe.close()
     assert Agent(agent.folder).judge.position == 41
+
+
+SHOULD_SHOW = {"utilization_ratio": 1.0, "power_w": 210.0, "power_limit_w": 230.0}
+ZEROS = {"graphics_active_ratio": 0.0, "sm_active_ratio": 0.0, **SHOULD_SHOW}
+
+
+def shown(agent):
+    body, _ = agent.export.exposition.render("text/plain")
+    return body.decode()
+
+
+async def test_counters_that_are_known_to_be_broken_are_absent_with_the_reason_until_they_work(agent):
+    active = f'corral_gpu_sm_active_ratio{{gpu="{uuid(0)}"}}'
+    agent.see(*[sample(0, 0, **ZEROS)] * 2)
+    assert f"{active} 0.0\n" in shown(agent)
+    agent.see(sample(0, 0, **ZEROS), sample(0, 0, **SHOULD_SHOW))  # the second says nothing of them: none is carried on
+    assert active not in shown(agent)
+    kept = agent.latest.gpus[uuid(0)].sample
+    assert (kept.readings.sm_active_ratio, kept.readings.utilization_ratio) == (None, 1.0)
+    assert kept.errors["sm_active_ratio"] == "CONTRADICTED"
+    assert agent.replicas.fenced == set()
+    agent.see(*[sample(0, 0, **(ZEROS | {"sm_active_ratio": 0.99}))] * 3)
+    assert f"{active} 0.99\n" in shown(agent)
+
+
+async def test_values_that_cannot_be_are_counted_by_field_and_not_shown(agent):
+    percent = [97, 98, 100, 4294967295, 99, 131072, 98, -1, 0, 101]
+    agent.see(*(sample(0, 0, utilization_ratio=value / 100) for value in percent))
+    agent.see(*(sample(0, 0, temperature_c=value) for value in (61.0, 62.0, 255.0)))
+    agent.see(sample(0, 0, memory_used_bytes=2**64 - 1))
+    text = shown(agent)
+    for name, count in {"utilization_ratio": 4, "temperature_c": 1, "memory_used_bytes": 1}.items():
+        assert f'corral_agent_rejected_values_total{{field="{name}"}} {count}.0\n' in text
+    assert f'corral_gpu_memory_used_bytes{{gpu="{uuid(0)}"}}' not in text
+    assert agent.replicas.fenced == set()

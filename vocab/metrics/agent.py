@@ -156,6 +156,7 @@ SELF: tuple[Metric, ...] = (
     _row(
         "agent_reads_total", _C, "Reads of a GPU: whole, partial (something was unknown) or failed.", "source", "result"
     ),
+    _row("agent_rejected_values_total", _C, "Values read that cannot be, and so are absent, by reading.", "field"),
     _row("agent_read_seconds", _G, "The longest read of a GPU in the last round.", "source"),
     _row("agent_call_seconds", _G, "How long the slowest driver call under way is overdue.", "source"),
     _row(
