@@ -20,8 +20,9 @@ from agent.diag.plan import ALLREDUCE, BURN, DCGM_LEVELS, DEADLINE_S, is_harmles
 from agent.diag.readings import checks
 from agent.diag.ruling import rule
 from agent.diag.verdict import Subject
-from agent.diag.watch import Watch
-from agent.sources.dcgm.diag import diagnose
+from agent.diag.watch import LOOK_S, Watch
+from agent.sources.dcgm.diag import CHECK, diagnose
+from agent.sources.dcgm.sight import DcgmSettings
 from vocab.clock import Clock
 from vocab.diag import AnyFigures, AnyTold, Begun, Checked, DiagRequest, Ended, Grade, Started, Unmeasured
 from vocab.errors import InputError, Refused
@@ -75,6 +76,7 @@ class Diag:
         self._deadlines = deadlines
         self._turn = asyncio.Lock()
         self._child: Child | None = None
+        self._stopped: str | None = None  # why the run at hand does no more
 
     def pids(self) -> frozenset[int]:
         """The process that may have the driver open now."""
@@ -82,7 +84,8 @@ class Diag:
         return frozenset() if pid is None else frozenset({pid})
 
     def stop(self, why: str) -> None:
-        """End what runs: its tests are unknown for this reason."""
+        """End the run at hand: all tests that it has not done are unknown for this reason."""
+        self._stopped = why
         if self._child is not None:
             self._child.end(why)
 
@@ -101,6 +104,7 @@ class Diag:
             await tell(told)
 
         async with self._turn:
+            self._stopped = None
             for gpu in gpus:
                 sample, board = self._ground.sample(gpu), self._board(gpu)
                 for check in checks(sample, gpu, self._ground.node, self._clock.now(), board):
@@ -120,6 +124,7 @@ class Diag:
                 found.append(told.check)
 
         async with self._turn:
+            self._stopped = None
             grade = Grade.MEDIUM if objection(Grade.MEDIUM, (gpu,), self._ground.standing()) is None else Grade.QUICK
             await self._program_on(gpu, grade, keep)
         return tuple(sorted(found, key=lambda check: ORDER.index(check.result)))
@@ -146,7 +151,7 @@ class Diag:
         def ended() -> str | None:
             return lapsed(grade, gpus, self._ground.standing())
 
-        why = self._hindrance(gpus, bench) or ended()
+        why = self._stopped or self._hindrance(gpus, bench) or ended()
         if why is not None:
             for test in tests:
                 check = self._ruled(Unmeasured(test=test, why=why), gpu, None)
@@ -200,8 +205,23 @@ class Diag:
         if settings is None:
             return
         await tell(Started(gpu=gpus[0], test="dcgm"))
-        for check in await diagnose(settings, DCGM_LEVELS[grade], gpus):
+        for check in await self._diagnosed(settings, gpus, grade):
             await tell(Checked(check=msgspec.structs.replace(check, node=self._ground.node)))
+
+    async def _diagnosed(self, settings: DcgmSettings, gpus: Sequence[str], grade: Grade) -> tuple[Check, ...]:
+        """What DCGM finds; it is stopped with the run, and as soon as the grade has no leave any more."""
+        run = asyncio.ensure_future(diagnose(settings, DCGM_LEVELS[grade], gpus))
+        try:
+            while not run.done():
+                why = self._stopped or lapsed(grade, gpus, self._ground.standing())
+                if why is not None:
+                    return (Check(at=self._clock.now(), check=CHECK, result="unknown", text=why),)
+                await asyncio.wait({run}, timeout=LOOK_S)
+            return run.result()
+        finally:
+            run.cancel()
+            with suppress(asyncio.CancelledError):
+                await run
 
 
 @asynccontextmanager

@@ -10,6 +10,7 @@ failed GPU. From medium on the GPUs must be idle: that is the caller's to see to
 import argparse
 import asyncio
 import os
+import signal
 import sys
 import tempfile
 import threading
@@ -21,7 +22,7 @@ from typing import Any
 import msgspec
 
 from agent.calls import CallTable
-from agent.ending import kill
+from agent.ending import gone, kill
 from agent.sources.child import CallFailed
 from agent.sources.dcgm.bindings import Caller, load
 from agent.sources.dcgm.engine import FE_GPU, Engine
@@ -30,7 +31,7 @@ from agent.sources.dcgm.sight import DcgmSettings, look
 from vocab.observations import Check
 
 CHECK = "dcgm_diag"
-STOP = "dcgmStopDiagnostic"
+RUN, STOP = "dcgmRunDiagnostic", "dcgmStopDiagnostic"
 # level -> (DCGM's number, seconds that it may take: twice what NVIDIA's guide says)
 LEVELS: dict[str, tuple[int, float]] = {
     "quick": (10, 120.0),
@@ -38,6 +39,7 @@ LEVELS: dict[str, tuple[int, float]] = {
     "long": (30, 3_600.0),
     "extended": (40, 14_400.0),
 }
+STOP_S = 5.0  # for the engine to be told that its diagnostic is to end
 MARGIN_S = 10.0  # for start, connection and end of the process
 PASS, WARN, FAIL = 0, 2, 3
 RESULTS = {PASS: "pass", WARN: "problem", FAIL: "problem"}  # skipped (1) and not run (4) are unknown
@@ -60,7 +62,7 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 async def diagnose(settings: DcgmSettings, level: str, gpus: Collection[str] = ()) -> tuple[Check, ...]:
-    """Run this level on these GPUs (UUIDs; all, if none is named) and wait for its end."""
+    """Run this level on these GPUs (UUIDs; all, if none is named) and wait for its end. Cancelled, it stops it."""
     sight = await look(settings)
     if sight.error or sight.bindings is None:
         return (_unknown(sight.error or "BINDINGS_NOT_FOUND"),)
@@ -75,6 +77,9 @@ async def diagnose(settings: DcgmSettings, level: str, gpus: Collection[str] = (
     except TimeoutError:
         return (_unknown("TIMEOUT"),)
     finally:
+        if process.returncode is None:
+            process.terminate()
+            await gone(process, STOP_S)
         await kill(process)
     found = tuple(msgspec.json.decode(line, type=Check) for line in out.splitlines())
     return found or (_unknown("CHILD_DIED"),)
@@ -112,17 +117,19 @@ def _respond(engine: Engine, other: Caller, group: Any, level: str) -> Any:
 
     def work() -> None:
         try:
-            found.append(engine.call("dcgmRunDiagnostic", engine.handle, group, number))
+            found.append(engine.call(RUN, engine.handle, group, number))
         except CallFailed as failed:
             found.append(failed)
 
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
-    thread.join(limit_s)
-    if not found:
-        if other.has(STOP):
+    try:
+        thread.join(limit_s)  # or until we are told to end
+    finally:
+        if not found and other.has(STOP):
             other(STOP, engine.handle)
-        raise CallFailed("dcgmRunDiagnostic", "TIMEOUT")
+    if not found:
+        raise CallFailed(RUN, "TIMEOUT")
     if isinstance(found[0], CallFailed):
         raise found[0]
     return found[0]
@@ -173,6 +180,10 @@ def _check(outcome: Outcome, gpu: str | None, at: float) -> Check:
     return Check(at=at, check=name, gpu=gpu, result=result, code=code, text=text, fatal=outcome.result == FAIL)
 
 
+def _told_to_end(*_: object) -> None:
+    raise CallFailed(RUN, "STOPPED")
+
+
 def main() -> int:
     """Print the checks; exit 0 whatever they say."""
     parser = argparse.ArgumentParser(prog="agent.sources.dcgm.diag", description=__doc__)
@@ -181,6 +192,7 @@ def main() -> int:
     parser.add_argument("--level", choices=LEVELS, default="quick")
     parser.add_argument("gpus", nargs="*", metavar="UUID", help="only these GPUs")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, _told_to_end)
     pipe = os.dup(1)
     os.dup2(2, 1)  # whatever the library prints belongs in the log
     for check in run(options.bindings, options.address, options.level, options.gpus):

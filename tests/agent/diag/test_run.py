@@ -128,6 +128,19 @@ def _lives(pid: int) -> bool:
     return True
 
 
+async def test_a_run_that_is_ended_begins_with_no_other_gpu():
+    ground = Ground()
+    hung = diag(ground, "silent")
+    run = asyncio.ensure_future(hung.run(DiagRequest(gpus=(FIRST, SECOND)), Heard()))
+    async with asyncio.timeout(30):
+        while not hung.pids():
+            await asyncio.sleep(0.01)
+        hung.stop("a repair needs the driver")
+        await run
+    assert {each.gpu for each in ground.judged} == {FIRST, SECOND}
+    assert {each.text for each in ground.judged} == {"a repair needs the driver"}
+
+
 async def test_who_goes_away_takes_the_program_with_them():
     heard = Heard()
     hung = diag(Ground(), "silent")
@@ -196,6 +209,24 @@ async def test_dcgms_diagnostics_are_checks_too_at_the_level_of_the_grade(releas
         await ran(ground, Grade.MEDIUM, gpus=())
     told = {(each.gpu, each.result) for each in ground.judged if each.check == "dcgm_diag_memory"}
     assert told == {(board.uuid(0), "pass"), (board.uuid(1), "problem")}
+
+
+@pytest.mark.parametrize("release", [3, 4])
+async def test_a_hold_that_is_lifted_stops_dcgms_diagnostic_in_its_engine(release):
+    with stand_in(release) as place, place.host.hang("diag"):
+        ground = Ground()
+        ground.dcgm = DcgmSettings(engine=place.address, bindings=place.bindings)
+        ground.samples = {uuid: sample(uuid) for uuid in (board.uuid(0), board.uuid(1))}
+        ground.kept, ground.users = set(ground.samples), dict.fromkeys(ground.samples, ())
+        run = asyncio.ensure_future(ran(ground, Grade.MEDIUM, gpus=()))
+        async with asyncio.timeout(60):
+            while not place.host.calls["diag"]:
+                await asyncio.sleep(0.01)
+            ground.kept.clear()
+            await run
+        assert place.host.calls["stop_diag"] == 1
+    (told,) = (each for each in ground.judged if each.check.startswith("dcgm"))
+    assert (told.result, "in service" in told.text) == ("unknown", True)
 
 
 @pytest.mark.parametrize(("dcgm", "asked"), [("auto", True), ("host:5555", True), ("off", False), ("embedded", False)])

@@ -207,6 +207,9 @@ class Client:
         found = session.ask("diag", group, level)
         return _diag_of_3(self._diag, found) if self._major == 3 else _diag_of_4(self._diag, found)
 
+    def dcgmStopDiagnostic(self, session: Session) -> None:
+        session.ask("stop_diag")
+
     def inject(self, session: Session, number: Any, value: Any) -> int:
         """The exported C function ``dcgmInjectFieldValue``; ``value`` comes by reference."""
         held = value._obj

@@ -299,5 +299,10 @@ class FakeHost:
             raise Refuses(NVVS_BINARY_NOT_FOUND)
         return self.diag
 
+    def _stop_diag(self, session: Session) -> None:
+        """One that hangs goes on."""
+        if (event := self._hanging.get("diag")) is not None:
+            event.set()
+
     def _end(self, session: Session, token: str) -> None:
         self._sessions.pop(token, None)
