@@ -15,7 +15,7 @@ _CODES = re.compile(r"\(([0-9a-fA-Fx, ]{1,80})\)")
 _RST = re.compile(r"\bRST: (Yes|No), D-RST: (Yes|No)")
 _COUNT = re.compile(r"\b([A-Z]{2,12}):(\d{1,12})\b")
 _TPC = re.compile(r"\bTPC (\d{1,4}) from GPC (\d{1,4})")
-_REPAIR = re.compile(r"Marking (Channel|LTS) (\d{1,4}) in FBP(?:A|B)? (\d{1,4})")
+_REPAIR = re.compile(r"Marking (Channel|LTS) (\d{1,4}) in (?:FBPA|FBPB|FBP|FPB) (\d{1,4})")  # FPB: the driver's own
 _PERFORM = re.compile(r"\bPerform (.{1,60}) to activate repair")
 _RETIREMENT = re.compile(r"DRAM Retirement failed due to (.{1,80}?)(?: at (0x[0-9a-f]{1,16}))?$")
 

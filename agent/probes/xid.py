@@ -1,8 +1,8 @@
 """What one parsed Xid or SXid means: the catalogue's row, unless the line itself says more.
 
 Where the line decides: 144 to 150 by unit, sub-code and error status; 154 by the action that it names;
-74 by its link's registers; 94 by the reset that the driver wants; an SXid by its word Fatal. A GPU that fell
-off the bus without a number is 79. What a repeat means is asked of ``repeats``.
+74 by its link's registers; 94 by the reset that the driver wants; 64 by a row that already waits; an SXid by its
+word Fatal. A GPU that fell off the bus without a number is 79. What a repeat means is asked of ``repeats``.
 """
 
 from typing import Any
@@ -19,7 +19,8 @@ from vocab.catalogue.recovery import advice
 from vocab.catalogue.sxids import renumbered, worst
 from vocab.events import Flag, Recovery, Severity
 
-BUS_LOST, LINK_ERROR, RECOVERY_ACTION, CONTAINED = 79, 74, 154, 94
+BUS_LOST, LINK_ERROR, RECOVERY_ACTION, CONTAINED, UNREPAIRED = 79, 74, 154, 94, 64
+WAITS = "Attempting to remap a row that is already pending"  # recorded before: harmless, the reset repairs it
 NVLINK5 = range(144, 151)
 UNITS: dict[int, tuple[str, ...]] = {13: ("gpc", "tpc", "sm"), 31: ("engine", "client")}  # where in the GPU it was
 HARDWARE = 2  # programs that met an error on one unit: from then on the unit is suspected, not the programs
@@ -53,6 +54,8 @@ def rule_xid(record: Parsed, driver: str | None = None) -> Ruling | None:
         return msgspec.structs.replace(plain, severity=stated.severity, recovery=stated.recovery, clears=clears)
     if number == CONTAINED:
         return _stated(plain)
+    if number == UNREPAIRED and str(fields.get("reason")).startswith(WAITS):
+        return msgspec.structs.replace(plain, severity=Severity.INFO, recovery=Recovery.NONE)
     return plain
 
 

@@ -41,7 +41,8 @@ DIFFERS: dict[int, str] = {
     45: "the vendor's workflow has no verdict; alone we look (fabric manager), with a cause it is none",
     48: "the vendor's workflow resets at once or after a drain; we always drain first, harsher when the driver says so",
     54: "the vendor looks at the mechanics; only a person can",
-    64: "the reset is ours too, but only a person can say that a GPU without spares may serve again",
+    64: "the reset is ours too, but only a person can say that a GPU without spares may serve again; "
+    "of a row that already waits for its reset it is only a note",
     74: "the vendor's workflow goes by the registers of the link; without them a person looks",
     78: "the vendor asks for newer software; which, a person decides",
     79: "the vendor restarts the machine, as we do, but only the one GPU is held: its neighbours work on",

@@ -36,6 +36,14 @@ def test_what_became_of_a_memory_error_points_to_it_by_address(code):
     assert other[f"xid:{code}"].cause is None
 
 
+def test_a_row_that_already_waits_for_its_reset_is_a_note_and_a_full_table_is_none():
+    waits = "Row Remapper: (0x1000) - Attempting to remap a row that is already pending remapping."
+    full = "Row Remapper Error: (0x1000) - Row Remapping table is full"
+    noted, failed = (by_code(last(Bench(), xid(1.0, 64, text)))["xid:64"] for text in (waits, full))
+    assert (noted.severity, noted.recovery) == (Severity.INFO, Recovery.NONE)
+    assert (failed.severity, failed.recovery) == (Severity.CRITICAL, Recovery.RESET_GPU)
+
+
 def test_an_address_with_leading_zeros_is_the_same_address():
     pair = xid(1.0, 48, DBE.format("0x18f31d80")), xid(1.1, 63, ROW.format("0x0000000018F31D80"))
     found = by_code(last(Bench(), *pair))

@@ -95,6 +95,11 @@ from agent.kernel.payloads import fields_of
             "Marking Channel 5 in FBPA 1 along with its pair for repair. Perform GPU reset to activate repair.",
             {"unit": "channel", "unit_number": 5, "fbpa": 1, "action": "GPU reset"},
         ),
+        (
+            160,
+            "Marking LTS 5 in FPB 1 along with its pair for repair. Perform GPU reset to activate repair.",
+            {"unit": "lts", "unit_number": 5, "fbpa": 1, "action": "GPU reset"},
+        ),
         (175, "GPU memory subsystem timeout (type 2) detected", {"type": 2}),
         (
             177,
