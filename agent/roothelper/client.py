@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 import agent
+from agent.ending import gone, kill
 from agent.roothelper.requests import (
     Able,
     AnyReply,
@@ -36,6 +37,7 @@ PATIENCE_S: dict[type, float] = {  # a little more than the helper gives itself
 }
 MOST_REPLY = 1024 * 1024
 CHILD_S = 20.0  # for a helper of a virtual node to listen; it takes a tenth of a second on an idle machine
+STOP_S = 2.0  # it catches no signal
 POLL_S = 0.05
 _ROOT = Path(agent.__file__).resolve().parents[1]
 
@@ -148,4 +150,5 @@ class ChildHelper:
         if child is not None and child.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 child.terminate()
-            await child.wait()
+            if not await gone(child, STOP_S):
+                await kill(child)

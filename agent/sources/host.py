@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from agent.ending import gone, kill
 from agent.sources.environment import of_child
 from agent.sources.host_child import GROUPS, Options
 from agent.sources.source import Emit
@@ -146,12 +147,8 @@ class HostSource:
 
 
 async def _end(child: asyncio.subprocess.Process) -> None:
-    """Let it end by itself; one that the kernel keeps is killed and not waited for."""
+    """Let it end by itself; one that does not is killed."""
     if child.stdin is not None:
         child.stdin.close()
-    with suppress(TimeoutError):
-        async with asyncio.timeout(STOP_S):
-            await child.wait()
-            return
-    with suppress(ProcessLookupError):
-        child.kill()
+    if not await gone(child, STOP_S):
+        await kill(child)
