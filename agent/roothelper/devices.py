@@ -13,7 +13,8 @@ from vocab.errors import InputError
 
 _UUID = re.compile(r"^GPU UUID:\s*(GPU-[0-9A-Fa-f-]+)\s*$", re.MULTILINE)
 _MINOR = re.compile(r"^Device Minor:\s*(\d+)\s*$", re.MULTILINE)
-_UNIT = re.compile(r"([A-Za-z0-9_.@\\-]+\.service)")
+# of the system's own systemd: below slices and nothing else. Units of a user or a container may have any name.
+_UNIT = re.compile(r"^\d+:[^:]*:/(?:[^/\n]+\.slice/)*([A-Za-z0-9_.@\\-]+\.service)(?:/|$)", re.MULTILINE)
 
 
 def nodes(proc: Path) -> dict[str, str]:
@@ -70,10 +71,10 @@ def _name(folder: Path) -> str:
 
 
 def _unit(folder: Path) -> str | None:
-    """The innermost systemd service of its control group."""
+    """The system's service that it belongs to, if any."""
     try:
         text = (folder / "cgroup").read_text(errors="replace")
     except OSError:
         return None
-    found = _UNIT.findall(text)
-    return found[-1] if found else None
+    found = _UNIT.search(text)
+    return found[1] if found else None

@@ -72,6 +72,23 @@ def test_who_has_a_gpu_open_is_found_with_its_unit(host):
     assert [each.unit for each in host.machine.holders((TWO,))] == [None]
 
 
+@pytest.mark.parametrize(
+    ("cgroup", "unit"),
+    [
+        ("0::/system.slice/corral-agent.service/replicas/chat-0", "corral-agent.service"),
+        ("0::/system.slice/system-x.slice/x@1.service", "x@1.service"),
+        ("4:devices:/\n1:name=systemd:/system.slice/nvidia-dcgm.service", "nvidia-dcgm.service"),
+        ("0::/user.slice/user-9.slice/user@9.service/app.slice/nvidia-dcgm.service", "user@9.service"),
+        ("0::/system.slice/docker-ab.scope/system.slice/nvidia-dcgm.service", None),
+        ("0::/kubepods.slice/pod.slice/cri-ab.scope", None),
+    ],
+)
+def test_a_unit_of_a_user_or_a_container_is_never_taken_for_one_of_the_system(host, cgroup, unit):
+    host.process(10, "python3", "/dev/nvidia0", cgroup + "\n")
+    [found] = host.machine.holders((ONE,))
+    assert found.unit == unit
+
+
 def test_a_gpu_that_the_driver_does_not_have_is_refused(host):
     with pytest.raises(InputError, match="is not a GPU"):
         host.machine.holders(("GPU-99999999-cccc",))
