@@ -44,6 +44,8 @@ from wire.server import listen, read_token
 
 log = logging.getLogger(__name__)
 
+RENEW_EVERY_S = 3600.0  # what breaks again within it is not cured by that
+
 
 class Agent:
     """Make it within the running event loop, then ``run``. Raises ConfigError or InputError if it cannot be."""
@@ -143,6 +145,7 @@ class Agent:
             self.supervisor.run(),
             self.uplink.run(),
             self.hands.run(),
+            self._renew_profiling(),
             *map(self._watch, sources),
         ]
         tasks = [asyncio.ensure_future(work) for work in works]
@@ -161,6 +164,15 @@ class Agent:
         if broken:
             raise broken[0]
         return again
+
+    async def _renew_profiling(self) -> None:
+        """Activity counters that read zero beside work have been cured by a new start of their reader: one try."""
+        while True:
+            await self.loop.profiling_broke.wait()
+            log.warning("activity counters are broken: their reader is started anew")
+            await self.hardware.renew_profiling()
+            await asyncio.sleep(RENEW_EVERY_S)
+            self.loop.profiling_broke.clear()
 
     async def _watch(self, source: Source) -> None:
         """Run one source; one that breaks is started again, for the others must not suffer."""

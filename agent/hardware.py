@@ -83,6 +83,10 @@ class Hardware(Protocol):
         """Start them again."""
         ...
 
+    async def renew_profiling(self) -> None:
+        """Open what the activity counters are read with anew."""
+        ...
+
     async def booted(self) -> None:
         """Return once this node runs another boot than when this was called; a real one's boot ends the waiting."""
         ...
@@ -98,6 +102,7 @@ class RealNode:
         self._clock = clock
         self.boot_id = machine_boot_id()
         self._keepers: tuple[Keeper, ...] = ()  # of the children that have the driver open
+        self._profiling: tuple[Keeper, ...] = ()  # of those that read activity counters
 
     def sources(self, records: Records, after_seq: int | None) -> tuple[Source, ...]:
         """The driver, in a process of its own, the kernel log, and the host."""
@@ -106,6 +111,7 @@ class RealNode:
         exporter = exporter_source(config, self._clock)
         nvml = nvml_source(config, self._clock, dcgm, exporter)
         self._keepers = (nvml.keeper, dcgm.keeper) if dcgm is not None and dcgm.embedded else (nvml.keeper,)
+        self._profiling = (nvml.keeper,) if dcgm is None else (nvml.keeper, dcgm.keeper)
         kernel = kernel_log(config, self._clock, self.boot_id, after_seq)
         beside: tuple[Source, ...] = tuple(source for source in (dcgm, exporter) if source is not None)
         return nvml, *beside, kernel, *around_gpus(config, self._clock)
@@ -137,6 +143,11 @@ class RealNode:
         """It is opened again."""
         for keeper in self._keepers:
             keeper.wake()
+
+    async def renew_profiling(self) -> None:
+        """NVML's child and DCGM's: which of them a counter came from is no matter."""
+        for keeper in self._profiling:
+            await keeper.renew()
 
     async def booted(self) -> None:
         """Never: a boot ends this process."""
@@ -199,6 +210,9 @@ class VirtualNode:
 
     def take_up(self) -> None:
         """Nothing was closed."""
+
+    async def renew_profiling(self) -> None:
+        """Nothing is open."""
 
     async def booted(self) -> None:
         """Return once the file has another boot id."""

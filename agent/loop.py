@@ -19,6 +19,7 @@ from agent.judge import Judge
 from agent.judge.judge import SET_HEALTHY
 from agent.latest import Latest
 from agent.page import Page
+from agent.probes.profiling import CODE as PROFILING_BROKEN
 from agent.probes.sane import clean
 from agent.ring import Ring
 from agent.scribe import Scribe
@@ -78,6 +79,7 @@ class Loop:
         self._saved_position = judge.position
         self._healthy: dict[str, float] = {}  # what the last Desired says that people called healthy
         self._due = asyncio.Event()
+        self.profiling_broke = asyncio.Event()
         self.wake_uplink: Callable[[], None] = lambda: None
 
     # -- the loop ---------------------------------------------------------------------------------------
@@ -215,6 +217,8 @@ class Loop:
                 self._latest.judged(item.event)
                 self._export.judged(item.event)
                 _log(item.event)
+                if item.event.code == PROFILING_BROKEN:
+                    self.profiling_broke.set()
 
     def _show(self, observation: AnyObservation, now: float) -> None:
         if isinstance(observation, GpuSample):

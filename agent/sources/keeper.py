@@ -122,6 +122,10 @@ class Keeper:
     async def rest(self) -> None:
         """End the child, and start none until ``wake``: somebody needs the driver shut. Its silence is not reported."""
         self._awake.clear()
+        await self.renew()
+
+    async def renew(self) -> None:
+        """End the child; another follows at once, unless it is time to rest. Its silence is not reported."""
         self._rested = self._child
         if self._child is not None and not self._child.ended:
             await self._child.stop()
