@@ -33,9 +33,10 @@ class AdviceProbe(msgspec.Struct):
             case GpuSample():
                 gpu = scene.sampled(observation)
                 return () if gpu is None else self._sampled(observation, gpu)
-            case DriverEvent(type="recovery_action", gpu=gpu, data=data) if gpu is not None and data is not None:
+            case DriverEvent(type="recovery_action", data=int(data)):
+                gpu = scene.named(gpu=observation.gpu, pci=observation.pci, index=observation.index)
                 sample = GpuSample(at=observation.at, node=observation.node, gpu=gpu, source=observation.source)
-                return self._advised(sample, gpu, data)
+                return () if gpu is None else self._advised(sample, gpu, data)
             case DriverCall(gpu=gpu, error=error) if gpu is not None and error in REQUIRED:
                 return self._require(
                     gpu, GpuSample(at=observation.at, gpu=gpu), f"{observation.call} fails with {error}"

@@ -84,8 +84,8 @@ class Scene(msgspec.Struct):
         return self.named(gpu=sample.gpu, pci=sample.pci, index=sample.index)
 
     def named(self, *, gpu: str | None, pci: str | None, index: int | None) -> str | None:
-        """The UUID of the GPU that is named in one of these ways."""
-        if gpu is not None:
+        """The UUID of the GPU that is named in one of these ways; an empty name names none."""
+        if gpu:
             return gpu
         if pci is not None:
             return self.place(pci_address(pci) or pci).gpu
