@@ -6,13 +6,15 @@ from types import MappingProxyType
 
 import msgspec
 
-from agent.replicas.identity import Identity, stat
+from agent.replicas.identity import Identity, Stat, stat
 from vocab.observations import Exit, ProcessSeen
 
 
-def reap(process: Identity) -> Exit | None:
-    """How our child ended; None while it runs. Of a process that is not our child nothing can be learned."""
-    seen = stat(process.pid)
+def reap(process: Identity, seen: Stat | None) -> Exit | None:
+    """How our child ended; None while it runs. Of a process that is not our child nothing can be learned.
+
+    ``seen`` is what now has its pid.
+    """
     if seen is None or seen.start_s != process.start_s:
         return None  # whoever has this pid now, its end is not ours to take
     try:

@@ -38,19 +38,22 @@ def boot_id() -> str:
 def stat(pid: int) -> Stat | None:
     """The process ``pid`` as it is now, or None if there is none."""
     try:
-        text = (PROC / str(pid) / "stat").read_text()
+        with Path(f"{PROC}/{pid}/stat").open("rb", buffering=0) as file:  # asked often: no text layer, no joined path
+            text = file.read()
     except OSError:
         return None
     # The name stands in parentheses and may hold anything; the fields after it are numbers from the third on.
-    fields = text.rpartition(")")[2].split()
-    return Stat(state=fields[0], session=int(fields[3]), start_s=int(fields[19]) / TICKS_PER_S)
+    fields = text.rpartition(b")")[2].split()
+    return Stat(state=fields[0].decode(), session=int(fields[3]), start_s=int(fields[19]) / TICKS_PER_S)
 
 
 def alive(identity: Identity, boot: str) -> bool:
     """Whether this very process still runs in the boot ``boot``."""
-    if identity.boot_id != boot:
-        return False
-    seen = stat(identity.pid)
+    return identity.boot_id == boot and is_it(identity, stat(identity.pid))
+
+
+def is_it(identity: Identity, seen: Stat | None) -> bool:
+    """Whether what was seen under its pid in this boot is this very process, and runs."""
     return seen is not None and seen.state not in "ZX" and seen.start_s == identity.start_s
 
 

@@ -12,7 +12,7 @@ from agent.adapters.engines import ENGINES
 from agent.adapters.figures import figures
 from agent.replicas.door import Answer
 from agent.replicas.ending import looked_at, named, reap
-from agent.replicas.identity import alive, family, survivors, variable
+from agent.replicas.identity import family, is_it, stat, survivors, variable
 from agent.replicas.plan import Actual, Stage
 from agent.replicas.pulse import Pulse, follow, oldest_wait_s, stepping
 from agent.replicas.record import Folder, ReplicaRecord
@@ -50,12 +50,14 @@ class Replica:
         """Reap it if it has ended, else read its beat. Never waits."""
         if self.record.exit is not None:
             return
-        seen = reap(self.record.identity)
-        if seen is None and alive(self.record.identity, boot):
+        process = self.record.identity
+        state = stat(process.pid)
+        parting = reap(process, state)
+        if parting is None and process.boot_id == boot and is_it(process, state):
             self._read_beat(now)
             return
         if self._parting is None:
-            self._parting = seen or Exit()
+            self._parting = parting or Exit()
         self._left = survivors(self.record.identity, self.record.mark, boot)
         if self._left:
             if self.terminated_at is None:
@@ -67,7 +69,8 @@ class Replica:
         if not self.engine.has_beat:
             return
         try:
-            beat = unpack(self.folder.beat.read_bytes())
+            with self.folder.beat.open("rb", buffering=0) as file:
+                beat = unpack(file.read())
         except OSError:
             return
         if beat is None or beat.pid != self.record.pid:
