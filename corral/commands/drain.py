@@ -22,5 +22,7 @@ def command(gpu: str | None, node: str | None, replica: str | None, reason: str,
     if len(given) != 1:
         raise click.UsageError("name one GPU, --node NODE or --replica REPLICA")
     subject = {"gpu": find_gpu(url, gpu)} if gpu is not None else given
-    outcome = ask(url, "POST", "/api/v1/drains", body={"subject": subject, "reason": reason, "force": force})["outcome"]
-    click.echo(f"{outcome}; watch it with: corral status")
+    lines = ask(url, "POST", "/api/v1/drains", body={"subject": subject, "reason": reason, "force": force})["lines"]
+    placed = [line["id"] for line in lines if line["kind"] == "hold" and line["op"] == "placed"]
+    holds = f"; hold {', '.join(placed)} placed" if placed else ""
+    click.echo(f"drain {'ordered' if lines else 'under way already'}{holds}; watch it with: corral status")

@@ -13,6 +13,8 @@ next bad signal opens the conditions again."""
 @click.option("--reason", required=True, help="What was repaired; it is kept in the audit.")
 @url_option
 def command(gpu: str, reason: str, url: str) -> None:
-    """Release."""
-    body = {"subject": {"gpu": find_gpu(url, gpu)}, "reason": reason}
-    click.echo(ask(url, "POST", "/api/v1/releases", body=body)["outcome"])
+    """Release, and name the holds that ended."""
+    uuid = find_gpu(url, gpu)
+    lines = ask(url, "POST", "/api/v1/releases", body={"subject": {"gpu": uuid}, "reason": reason})["lines"]
+    ended = [line["id"] for line in lines if line["kind"] == "hold" and line["op"] == "lifted"]
+    click.echo(f"{uuid} released" + (f"; lifted: {', '.join(ended)}" if ended else ""))

@@ -93,6 +93,7 @@ class Controller:
         self.asked: list[tuple[str, str, Any]] = []
         self.fleet = fleet()
         self.nodes: list[dict[str, Any]] = []
+        self.done: list[dict[str, Any]] = []
         with socket.socket() as door:
             door.bind(("127.0.0.1", 0))
             self.port = door.getsockname()[1]
@@ -110,7 +111,7 @@ class Controller:
             case path if path.endswith("/explain"):
                 return reply(STORY)
             case "/api/v1/drains" | "/api/v1/releases":
-                return reply({"outcome": "done", "lines": []})
+                return reply({"outcome": "done", "lines": self.done})
             case (
                 "/api/v1/holds"
                 | "/api/v1/pause"
@@ -227,6 +228,23 @@ def test_another_owners_hold_is_refused_with_the_next_step(controller: Controlle
 def test_the_other_orders_reach_the_controller(controller: Controller, arguments: tuple[str, ...], path: str) -> None:
     assert corral(controller, *arguments).exception is None
     assert controller.asked[-1][1] == path
+
+
+def test_a_release_names_the_holds_that_ended_and_nothing_of_how_it_is_stored(controller: Controller) -> None:
+    subject = {"gpu": "GPU-other"}
+    controller.done = [
+        {"kind": "state", "subject": subject},
+        {"kind": "hold", "op": "placed", "id": "h-another", "subject": subject},
+        {"kind": "hold", "op": "lifted", "id": "h-ended", "subject": subject},
+    ]
+    said = corral(controller, "release", "0", "--reason", "new riser").output
+    assert said.strip().endswith(" released; lifted: h-ended")
+
+
+def test_a_drain_names_the_hold_that_it_placed(controller: Controller) -> None:
+    controller.done = [{"kind": "hold", "op": "placed", "id": "h-mine", "subject": {"gpu": "GPU-other"}}]
+    said = corral(controller, "drain", "0", "--reason", "riser").output
+    assert said.strip() == "drain ordered; hold h-mine placed; watch it with: corral status"
 
 
 def test_nobody_there_is_exit_code_three_with_the_next_step() -> None:
