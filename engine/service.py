@@ -97,7 +97,8 @@ class Service:
     def entered(self, *, panic: bool) -> Iterator["Loaded"]:
         """A request's stay, from the gate to the last byte of its answer. Raises Unavailable."""
         try:
-            if len(self._queues) >= self.config.max_running + self.config.max_waiting:
+            inside = max(self.gate.open_requests, len(self._queues))  # some are not queued yet: their prompts are read
+            if inside >= self.config.max_running + self.config.max_waiting:
                 raise Unavailable("queue_full")
             self.gate.enter(panic=panic)
         except Unavailable as error:
