@@ -1,7 +1,7 @@
-"""How a program that the agent started is ended: killed, and waited for as long as that can take.
+"""How a program that the agent started is ended: killed, waited for as long as that can take, and its pipes shut.
 
-One that is not waited for leaves its pipes open for as long as the event loop lives, and still has open what its
-killer wants shut. One that the kernel keeps, inside a driver or a dead disk, is left alone.
+One that is not waited for still has open what its killer wants shut. A pipe that nobody reads to its end stays open,
+even beyond the event loop. One that the kernel keeps, inside a driver or a dead disk, is left alone.
 """
 
 import asyncio
@@ -17,6 +17,7 @@ async def kill(process: asyncio.subprocess.Process) -> None:
     with suppress(ProcessLookupError):
         process.kill()
     await gone(process, KILL_S)
+    _shut(process)
 
 
 async def kill_group(process: asyncio.subprocess.Process) -> None:
@@ -24,6 +25,7 @@ async def kill_group(process: asyncio.subprocess.Process) -> None:
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     await gone(process, KILL_S)
+    _shut(process)
 
 
 async def gone(process: asyncio.subprocess.Process, within_s: float) -> bool:
@@ -33,3 +35,8 @@ async def gone(process: asyncio.subprocess.Process, within_s: float) -> bool:
             await process.wait()
             return True
     return False
+
+
+def _shut(process: asyncio.subprocess.Process) -> None:
+    """Its pipes."""
+    process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001  # asyncio has no other way to do it

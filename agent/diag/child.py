@@ -16,7 +16,7 @@ import msgspec
 
 from agent.diag.bench import Bench
 from agent.diag.plan import DEADLINE_S, burn_s
-from agent.ending import KILL_S, gone
+from agent.ending import kill_group
 from vocab.diag import AnyFigures, Begun, Unmeasured
 
 PROGRAM = (sys.executable, "-m", "engine.diag")
@@ -83,8 +83,7 @@ class Child:
             try:
                 await self._read(self._process, take)
             finally:
-                self._kill()
-                await gone(self._process, KILL_S)
+                await kill_group(self._process)
         for test in self._left:
             await take(Unmeasured(test=test, why=self._why or "the measuring program ended early; see the agent's log"))
 

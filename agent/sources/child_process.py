@@ -81,5 +81,5 @@ class ChildProcess:
     async def stop(self) -> None:
         """End it; one that the kernel keeps inside the driver is killed and not waited for."""
         self.let_go()
-        if not await gone(self._process, STOP_S):
-            await kill(self._process)
+        await gone(self._process, STOP_S)
+        await kill(self._process)

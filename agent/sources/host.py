@@ -150,5 +150,5 @@ async def _end(child: asyncio.subprocess.Process) -> None:
     """Let it end by itself; one that does not is killed."""
     if child.stdin is not None:
         child.stdin.close()
-    if not await gone(child, STOP_S):
-        await kill(child)
+    await gone(child, STOP_S)
+    await kill(child)
