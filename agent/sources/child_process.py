@@ -79,7 +79,7 @@ class ChildProcess:
             self._process.stdin.close()
 
     async def stop(self) -> None:
-        """End it; one that the kernel keeps inside the driver is killed and not waited for."""
+        """End it; one that the kernel keeps inside the driver is killed and soon left alone."""
         self.let_go()
         await gone(self._process, STOP_S)
         await kill(self._process)
