@@ -97,6 +97,8 @@ class Client:
                     yield msgspec.json.decode(line, type=kind)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise Unreachable(f"{url} does not answer: {error or type(error).__name__}") from error
+        except (msgspec.DecodeError, ValueError) as error:  # a line that was cut, or one without an end
+            raise Unreachable(f"{url} broke off its answer; ask again: {error}") from error
 
 
 class _Error(msgspec.Struct):

@@ -50,6 +50,8 @@ async def stream(request: web.Request) -> web.StreamResponse:
     await answer.prepare(request)
     for number in range(3):
         await answer.write(b'{"n":%d}\n' % number)
+    if "cut" in request.query:
+        await answer.write(b'{"n":')
     if "broken" in request.query and request.transport is not None:
         request.transport.abort()
     return answer
@@ -161,3 +163,9 @@ async def test_lines_that_are_refused_say_why(client: Client, how: str, error: t
 async def test_lines_that_break_off_are_no_end(client: Client) -> None:
     with pytest.raises(Unreachable):
         _ = [line async for line in client.lines("POST", "/stream?broken", dict[str, int])]
+
+
+async def test_a_line_that_was_cut_is_an_answer_that_broke_off(client: Client) -> None:
+    with pytest.raises(Unreachable, match="broke off its answer; ask again"):
+        async for _ in client.lines("POST", "/stream?cut=1", dict[str, int], None, silence_s=10.0):
+            pass
