@@ -19,6 +19,7 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
     deployments: tuple[DeploymentView, ...]
     replicas: tuple[ReplicaView, ...]
     incidents_open: tuple[IncidentLine, ...]
+    halted: dict[str, str] = {}  # open incidents on which nothing goes on by itself, and why
     actions_waiting: tuple[ActionLine, ...]
     counts: dict[str, int]
     paused: bool

@@ -84,6 +84,7 @@ class Reads:
             deployments=view.deployments,
             replicas=view.replicas,
             incidents_open=view.incidents,
+            halted=view.halted,
             actions_waiting=tuple(action for action in view.actions if action.state is ActionState.WAITING),
             counts=view.counts,
             paused=view.paused,

@@ -93,6 +93,7 @@ class Ledger:
         self.lost: set[str] = set()  # nodes
         self.paused: NoteLine | None = None
         self.paused_nodes: dict[str, NoteLine] = {}
+        self.handed_over: dict[str, str] = {}  # open incidents that were left to a person, and why
         self.demoted: dict[str, NoteLine] = {}  # rules that have fallen back to shadow, by code
         self.discarded_at = float("-inf")  # when a person last discarded what waited
         self.notes: set[tuple[Subject, str, str]] = set()
@@ -177,6 +178,7 @@ class Ledger:
                 self.left_ill[line.subject.gpu] = line.id
             self.open_incidents.pop(line.id, None)
             self.incidents_of[line.subject].pop(line.id, None)
+            self.handed_over.pop(line.id, None)
             self.would_holds = {key: hold for key, hold in self.would_holds.items() if hold.incident != line.id}
         else:
             self.open_incidents[line.id] = None
@@ -245,6 +247,10 @@ class Ledger:
             self.paused_nodes.pop(node, None)
         elif line.code == "resumed":
             self.paused = None
+        elif line.code == "needs_person":
+            incident, _, why = line.text.partition(": ")
+            if incident in self.open_incidents:
+                self.handed_over[incident] = why
         elif line.code == "rule_demoted" and line.rule is not None:
             self.demoted[line.rule] = line
         elif line.code == "set_healthy":

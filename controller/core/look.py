@@ -31,9 +31,18 @@ def view(fleet: Fleet, now: float) -> View:
         conditions=tuple(ledger.conditions[key] for key in ledger.open_conditions.values()),
         holds=tuple(ledger.holds.values()),
         actions=tuple(ledger.live()),
+        halted=halted(fleet),
         demoted=tuple(ledger.demoted.values()),
         counts=counts(fleet, now),
     )
+
+
+def halted(fleet: Fleet) -> dict[str, str]:
+    """Open incidents on which nothing goes on by itself, and why: left to a person, or without leave for a hold."""
+    ledger = fleet.ledger
+    moving = {action.incident for action in ledger.live()}
+    told = {hold.incident: hold.reason for hold in ledger.would_holds.values()} | ledger.handed_over
+    return {key: told[key] for key in ledger.open_incidents if key in told and key not in moving}
 
 
 def _living(fleet: Fleet) -> list[Replica]:

@@ -98,5 +98,6 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     conditions: tuple[ConditionLine, ...]  # open ones
     holds: tuple[HoldLine, ...]  # standing ones
     actions: tuple[ActionLine, ...]
+    halted: dict[str, str] = {}  # open incidents on which nothing goes on by itself, and why
     demoted: tuple[NoteLine, ...] = ()  # rules that have fallen back to shadow
     counts: dict[str, int]  # in GPUs: total, in_service, free, unhealthy, stranded, overcommitted

@@ -91,8 +91,15 @@ def show(fleet: dict[str, Any], console: Console) -> None:
         because = f": {escape(deployment['short_because'])}" if deployment.get("short_because") else ""
         console.print(f"[{colour}]●[/] {deployment['name']}: {told}{because}")
     _observed(fleet, console)
+    _to_do(fleet, console)
+
+
+def _to_do(fleet: dict[str, Any], console: Console) -> None:
+    """What is wrong, and what of it waits for people."""
     for incident in fleet["incidents_open"]:
         console.print(f"[red]incident[/] {incident['id']} {incident['code']} {incident['severity']}")
+        if incident["id"] in fleet.get("halted", {}):
+            console.print(f"        goes no further by itself: {escape(fleet['halted'][incident['id']])}")
     for action in fleet["actions_waiting"]:
         if action["of"] == "start_replica":
             continue  # its deployment says above what it waits for now

@@ -322,3 +322,10 @@ def test_a_drill_never_goes_to_an_agent_that_is_not_of_the_fleet(
     result = corral(controller, "drill", "xid", "79", "--gpu", "0")
     assert isinstance(result.exception, InputError)
     assert said in str(result.exception)
+
+
+def test_status_says_which_incident_is_left_to_a_person_and_why(controller: Controller) -> None:
+    controller.fleet["incidents_open"] = [{"id": "i1", "code": "xid:94", "severity": "error"}]
+    controller.fleet["halted"] = {"i1": "reset_gpu was refused: python3 (pid 7) has the GPU open"}
+    output = " ".join(corral(controller, "status").output.split())
+    assert "i1 xid:94 error goes no further by itself: reset_gpu was refused: python3 (pid 7)" in output

@@ -127,11 +127,13 @@ function drawIncidents(fleet, name) {
   byId("incident-count").textContent = fleet.incidents_open.length || "";
   keep(byId("incidents"), fleet.incidents_open, (each) => each.id, createIncident, (element, each) => {
     element.dataset.tone = tone(each.severity);
-    const [row, story] = element.children;
+    const [row, why, story] = element.children;
     fill(row, [each.code, each.severity, each.subject, opened.has(each.id), name(each.subject)], () => [
       make("strong", {}, each.code), make("span", { class: "muted" }, name(each.subject)), make("span", { class: "spring" }),
       make("span", { class: "word" }, each.severity), make("span", { class: "muted" }, age(Date.now() / 1000 - each.at)), make("span", { class: "muted" }, opened.has(each.id) ? "▾" : "▸"),
     ]);
+    why.textContent = each.id in fleet.halted ? `Goes no further by itself: ${fleet.halted[each.id]}` : "";
+    why.hidden = !why.textContent;
     row.setAttribute("aria-expanded", opened.has(each.id));
     story.hidden = !opened.has(each.id);
   });
@@ -142,7 +144,7 @@ function createIncident(incident) {
     if (!opened.delete(incident.id)) opened.add(incident.id);
     refresh();
   };
-  return make("div", { class: "item incident" }, make("button", { class: "row", onclick: toggle }), make("div", { class: "story small" }));
+  return make("div", { class: "item incident" }, make("button", { class: "row", onclick: toggle }), make("p", { class: "muted small" }), make("div", { class: "story small" }));
 }
 
 async function drawStories(fleet, name) {

@@ -114,6 +114,11 @@ def test_a_reset_is_ordered_for_an_empty_gpu_and_a_refusal_is_not_repeated(make_
     notes = [line for line in world.lines if isinstance(line, NoteLine) and line.code == "needs_person"]
     assert len(notes) == 1
     assert world.gpu(node.gpus[0]).state == "cordoned"
+    (incident,) = world.core.view().incidents
+    assert world.core.view().halted == {incident.id: notes[0].text.removeprefix(f"{incident.id}: ")}
+    node.clear(node.gpus[0], world.now)
+    world.run(60)
+    assert world.core.view().halted == {}
 
 
 def test_a_repaired_gpu_is_validated_watched_and_released(make_world: MakeWorld) -> None:
