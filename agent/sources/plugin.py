@@ -93,8 +93,7 @@ class PluginSource:
             async with asyncio.timeout(self._plugin.timeout_s):
                 assert process.stdout is not None
                 assert process.stderr is not None
-                out, err = await asyncio.gather(_read(process.stdout), _read(process.stderr))
-                code = await process.wait()
+                out, err, code = await asyncio.gather(_read(process.stdout), _read(process.stderr), _end(process))
         except TimeoutError as error:
             raise SourceDown(f"TIMEOUT: it did not end within {self._plugin.timeout_s:g} s and was killed") from error
         finally:
@@ -153,6 +152,25 @@ def _check(said: Said, name: str, at: float, node: str) -> Check:
         at=at, node=node, check=name, gpu=said.gpu, result=said.result, code=said.code, text=text, fatal=said.fatal,
         readings=readings,
     )  # fmt: skip
+
+
+async def _end(process: asyncio.subprocess.Process) -> int:
+    """Its exit code. What it left behind is ended then, or its output would not end.
+
+    asyncio's own ``wait`` comes back only when every pipe is shut, also those that such a child holds.
+    """
+    loop, ended = asyncio.get_running_loop(), asyncio.Event()
+    with suppress(ProcessLookupError):
+        watched = os.pidfd_open(process.pid)
+        loop.add_reader(watched, ended.set)
+        try:
+            await ended.wait()
+        finally:
+            loop.remove_reader(watched)
+            os.close(watched)
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    return await process.wait()
 
 
 async def _read(stream: asyncio.StreamReader) -> bytes:

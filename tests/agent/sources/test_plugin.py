@@ -96,9 +96,10 @@ async def test_one_that_takes_too_long_is_killed_with_all_that_it_started(folder
     assert await gone(mark)
 
 
-async def test_what_it_leaves_behind_is_ended(folder):
+@pytest.mark.parametrize("output", ["", ">/dev/null 2>&1"], ids=["with its output open", "without its output"])
+async def test_what_it_leaves_behind_is_ended(folder, output):
     mark = str(folder / "child")
-    script = f"""sh -c 'sleep 300; : {mark}' >/dev/null 2>&1 &\necho '{{"result": "pass"}}'"""
+    script = f"""sh -c 'sleep 300; : {mark}' {output} &\necho '{{"result": "pass"}}'"""
     check, _ = await outcome(plugin(folder, script))
     assert check.result == "pass"
     assert await gone(mark)
