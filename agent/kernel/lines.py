@@ -9,6 +9,7 @@ from agent.kernel.bus import device, machine_check, peer_memory
 from agent.kernel.host import adapter, fabric, killed
 from agent.kernel.parsed import Kind
 from agent.kernel.payloads import fields_of
+from agent.kernel.storage import storage
 from agent.kernel.switch import sxid
 from vocab.events import Mig
 from vocab.pci import pci_address
@@ -59,7 +60,7 @@ def classify(text: str) -> Parts | None:
     """The parts of a kernel text (as arguments of ``Parsed``; not to be changed), None if it is nothing of ours."""
     if text.startswith(MARK):
         return driver(text[len(MARK) :])
-    for reader in (sxid, device, machine_check, peer_memory, killed, adapter, fabric):
+    for reader in (sxid, device, machine_check, peer_memory, killed, adapter, fabric, storage):
         if parts := reader(text):
             return parts
     return {"kind": Kind.CONTINUATION, "text": text} if text.startswith(_ORPHANS) else None

@@ -27,6 +27,8 @@ class Kind(StrEnum):
     OOM = "oom_kill"
     NIC = "nic"  # a network adapter's driver
     FABRIC = "fabric_manager"
+    DISK = "disk"
+    FILESYSTEM = "filesystem"
     CONTINUATION = "continuation"  # a line of a print whose head is not there
 
 

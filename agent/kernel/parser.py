@@ -89,6 +89,13 @@ MARKS = (
     "mlx5_core ",
     "mlx4_core ",
     "abric",  # the fabric manager, however it is spelled
+    "nvme nvme",
+    " error, dev ",
+    "Buffer I/O error",
+    "-fs error",
+    "Remounting filesystem",
+    "XFS (",
+    "BTRFS ",
 )
 
 

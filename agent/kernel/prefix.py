@@ -38,6 +38,8 @@ FACILITIES = ("kern", "user", "mail", "daemon", "auth", "syslog", "lpr", "news",
 _TEXTS = (
     "NVRM:", "nvidia-nvswitch", "nvidia-peermem", "nv_mem ", "pcieport ", "nvidia ", "mlx5_core ", "mlx4_core ",
     "mce: ", "[", "oom-kill:", "Out of memory", "Memory cgroup out of memory", "fabric manager", "nv-fabricmanager",
+    "nvme nvme", "blk_update_request: ", "I/O error, dev ", "critical ", "Buffer I/O error", "EXT4-fs ", "XFS (",
+    "BTRFS ",
 )  # fmt: skip
 
 

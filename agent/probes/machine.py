@@ -92,6 +92,20 @@ def rule_fabric(record: Parsed) -> Ruling:
     return Ruling(code="fabric_unhealthy", about=About.HOST, fields=dict(record.fields))
 
 
+_DISKS = {"timeout": Severity.WARNING, "controller_down": Severity.WARNING}  # the driver tries again by itself
+
+
+def rule_disk(record: Parsed) -> Ruling:
+    """A disk that does not do what it is asked."""
+    severity = _DISKS.get(str(record.fields["what"]), Severity.ERROR)
+    return Ruling(code="disk_error", about=About.HOST, severity=severity, fields=dict(record.fields))
+
+
+def rule_filesystem(record: Parsed) -> Ruling:
+    """A file system with an error, or one that takes no more writes."""
+    return Ruling(code="filesystem_error", about=About.HOST, fields=dict(record.fields))
+
+
 RULES = {
     Kind.AER: rule_aer,
     Kind.MCE: rule_mce,
@@ -99,4 +113,6 @@ RULES = {
     Kind.OOM: rule_oom,
     Kind.NIC: rule_nic,
     Kind.FABRIC: rule_fabric,
+    Kind.DISK: rule_disk,
+    Kind.FILESYSTEM: rule_filesystem,
 }
