@@ -180,7 +180,7 @@ class Loop:
             observation = clean(observation)  # what cannot be is not shown either
             self._export.rejected(observation)
         now = self.now()
-        items = self._judge.observe(observation, now)
+        items = self._judge.observe(observation, now, cleaned=True)
         self._show(observation, now)
         self._settle(items, self._witness(observation, now), now)
         self._ring.add(observation)  # after the fence that it led to, which stands before it

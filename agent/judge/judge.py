@@ -100,12 +100,12 @@ class Judge:
         """The count of every event that may still grow, by id."""
         return {fold.event.id: fold.event.count for fold in self._mind.folds.open.values()}
 
-    def observe(self, observation: AnyObservation, now: float) -> list[Judged]:
-        """Take one observation in; what it changes, in causal order."""
+    def observe(self, observation: AnyObservation, now: float, *, cleaned: bool = False) -> list[Judged]:
+        """Take one observation in; what it changes, in causal order. ``cleaned``: a sample that ``clean`` has seen."""
         if isinstance(observation, KernelRecord) and self._repeats(observation, now):
             return []
         items = self._catch_up(now)
-        bounded = storable(clean(observation) if isinstance(observation, GpuSample) else observation)
+        bounded = storable(clean(observation) if isinstance(observation, GpuSample) and not cleaned else observation)
         if bounded is None:
             return items
         observation = bounded
