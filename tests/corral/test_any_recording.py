@@ -236,6 +236,7 @@ def remedy(at: float) -> list[Json]:
     links = {name: {"state": 1, "crc_errors": 0, "replays": 0, "recoveries": 0} for name in ("0", "17", "x")}
     lines: list[Json] = [of("operator", at, name, do="resume") for name in NODES]
     for name in NODES:
+        lines += [of("uplink", at, name, state="up")]
         lines += [node(at, name, gpus=GPUS, boot="b9", boot_at=at, period_s=600, library="570.86")]
         lines += [of("source", at, name, source=s, state="up") for s in ("nvml", "dcgm", "kernel", "plugin:x")]
         lines += [of("process", at, name, pid=pid, state="gone") for pid in range(1, 5)]
@@ -260,7 +261,8 @@ def remedy(at: float) -> list[Json]:
 @SOME
 @given(moves())
 def test_every_condition_but_those_of_a_person_can_end(chosen: Moves) -> None:
-    lines = timed(chosen)
+    """An agent that lost its disk does not know what it had opened: that is for a person, so here none loses it."""
+    lines = [line | {"kept": True} if line["obs"] == "restart" else line for line in timed(chosen)]
     start = float(lines.pop()["at"])
     said = decided(*lines, *remedy(start), end(start + 7_210))
     standing = {line["id"]: line for line in kinds(said, "condition")}
