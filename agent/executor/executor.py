@@ -7,6 +7,7 @@ over, that was taken back, or that the PAUSE file forbids is not begun. Validati
 import asyncio
 import contextlib
 import logging
+import re
 from collections.abc import Callable, Sequence
 
 from agent.executor.journal import Entry, Journal, Step, numbers
@@ -15,6 +16,7 @@ from agent.executor.recovery import BEGAN_NOT, recover
 from agent.executor.reset import reset, restore, start_again
 from agent.executor.validation import validate
 from agent.executor.work import Halted, Outcome, Work
+from agent.roothelper.requests import ORDER
 from vocab.clock import Clock
 from vocab.errors import Refused, Unreachable
 from vocab.messages import Order
@@ -79,6 +81,8 @@ class Executor:
             self._begin_validation(order)
         elif order.of not in PROCEDURES:
             return
+        elif re.match(ORDER, order.id) is None:
+            self._report(order, ActionState.REFUSED, f"{order.id!r} is no name of an order")
         elif known is not None:
             if known.step is Step.ENDED:  # what was said of it may not have arrived
                 self._say(known)

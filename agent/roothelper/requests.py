@@ -16,7 +16,8 @@ FABRIC_MANAGER = "nvidia-fabricmanager.service"
 
 Uuid = Annotated[str, msgspec.Meta(pattern=r"^GPU-[0-9a-fA-F-]{8,40}\Z", max_length=48)]
 Unit = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_.@-]{1,120}\.service\Z", max_length=128)]
-Order = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_.-]{1,64}\Z", max_length=64)]
+ORDER = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}\Z"  # a folder bears its name
+Order = Annotated[str, msgspec.Meta(pattern=ORDER, max_length=64)]
 Gpus = Annotated[tuple[Uuid, ...], msgspec.Meta(min_length=1, max_length=MOST_GPUS)]
 
 

@@ -61,6 +61,15 @@ async def test_an_order_with_a_token_that_is_not_newer_than_what_was_begun_is_st
     assert resets(node) == 1
 
 
+@pytest.mark.parametrize("name", ["", ".", "..", "../../etc", "a/b", "a\n", "x" * 65])
+async def test_an_order_whose_name_cannot_be_a_folder_is_refused(node, name):
+    async with running(node):
+        node.executor.take([reset_of(node, id=name)])
+        await until(lambda: node.ended(name))
+    assert node.ended(name)[1] is ActionState.REFUSED
+    assert resets(node) == 0
+
+
 async def test_a_higher_epoch_is_newer_whatever_its_number(node):
     await carried_out(node, reset_of(node))
     await carried_out(node, reset_of(node, id="a-2", token="2.1"))
