@@ -102,7 +102,7 @@ def _bracket(line: str) -> tuple[Prefix, str]:
     if end < 0:
         return Prefix(kind="none"), line
     if mark := _NUMBER.fullmatch(inner):
-        uptime_s = float(inner)
+        uptime_s = float(inner.strip())
         if rest.startswith(("[", " [")) and (caller := _CALLER.match(rest)):
             return Prefix(kind="dmesg_uptime_caller", uptime_s=uptime_s, caller=caller[1]), rest[caller.end() :]
         rest = rest.removeprefix(" ")

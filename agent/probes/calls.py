@@ -60,10 +60,16 @@ class CallsProbe(msgspec.Struct):
             case Restart(of="agent"):
                 self.waiting = {key: call for key, call in self.waiting.items() if call.hung}  # the others died with it
             case NodeSeen(boot_id=boot_id):
-                if self.boot not in {None, boot_id}:
-                    self.waiting, self.calm_at, self.held = {}, {}, False
+                over = list(self._over(observation.at)) if self.boot not in {None, boot_id} else []
                 self.boot = boot_id
+                return over
         return ()
+
+    def _over(self, at: float) -> Iterator[Verdict]:
+        """Another boot: no call of before is under way."""
+        yield from (Clear(code=HUNG, at=at, gpu=call.gpu) for call in self.waiting.values() if call.hung)
+        yield from (Clear(code=SLOW, at=at, gpu=whose or None) for whose in self.calm_at)
+        self.waiting, self.calm_at, self.held = {}, {}, False
 
     def _back(self, seen: DriverCall, now: float) -> Iterator[Verdict]:
         call = self.waiting.pop(_key(seen), None)

@@ -252,6 +252,8 @@ class Replica:
         record, beat = self.record, self.beat if self.living else None
         health, self.health = self.health, None
         codes = self.engine.exits
+        if self.visible is None and self.living and record.pid is not None:  # at its very start it cannot be read yet
+            self.visible = variable(record.pid, VISIBLE)
         parting = named(self._parting, asked=self.asked, killed=False, codes=codes) if self._parting else None
         common = ReplicaSeen(
             at=at,

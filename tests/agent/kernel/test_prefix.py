@@ -14,6 +14,7 @@ TEXT = "NVRM: Xid (PCI:0000:3b:00): 31, pid=100, name=python, Ch 00000002"
         ("[...] ", {"kind": "elided"}),
         ("[12345.678901] ", {"kind": "dmesg_uptime", "uptime_s": 12345.678901}),
         ("[    0.000000] ", {"kind": "dmesg_uptime", "uptime_s": 0.0}),
+        ("[\x1f12.5] ", {"kind": "dmesg_uptime", "uptime_s": 12.5}),
         ("[123] ", {"kind": "dmesg_uptime", "uptime_s": 123.0}),
         ("[  130.456250][ T1946] ", {"kind": "dmesg_uptime_caller", "uptime_s": 130.45625, "caller": "T1946"}),
         ("[  130.456250] [    C3] ", {"kind": "dmesg_uptime_caller", "uptime_s": 130.45625, "caller": "C3"}),

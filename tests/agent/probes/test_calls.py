@@ -85,6 +85,17 @@ def test_a_reboot_ends_all_calls():
     assert hung(watch) == []
 
 
+def test_a_reboot_ends_what_was_said_of_a_gpu_that_the_node_does_not_list():
+    watch = Watch(gpus=(0,))
+    watch.see(inventory(0.0, (0,)), call(1.0, "started", READ, 3))
+    assert hung(watch, 400.0) == [uuid(3)]
+    over = watch.see(inventory(500.0, (0,), boot_id="another"))
+    assert [(type(v).__name__, v.code, v.gpu) for v in over] == [
+        ("Clear", "probe_hung", uuid(3)),
+        ("Clear", "probe_slow", uuid(3)),
+    ]
+
+
 def test_one_slow_call_in_five_is_one_condition():
     watch = Watch()
     told = []
