@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from agent.sources.units import mebi, mega, milli, nano, percent, same
 from vocab.readings import Readings
 
 Convert = Callable[[float], float | None]
@@ -15,36 +16,6 @@ Convert = Callable[[float], float | None]
 FAST_S, SLOW_S, STATIC_S = 1.0, 10.0, 3600.0
 XID = 230  # the last Xid; its time stamp is that of the event
 COMPUTE_CAPABILITY = 63  # major << 16 | minor
-
-
-def same(value: float) -> float:
-    """Counts, masks, states, degrees, watts, bytes a second."""
-    return value
-
-
-def percent(value: float) -> float:
-    """0 to 100 as a ratio."""
-    return value / 100
-
-
-def milli(value: float) -> float:
-    """mJ."""
-    return value / 1000
-
-
-def nano(value: float) -> float:
-    """ns."""
-    return value / 1e9
-
-
-def mega(value: float) -> float:
-    """MHz."""
-    return value * 1e6
-
-
-def mebi(value: float) -> float:
-    """MiB."""
-    return value * 2**20
 
 
 def sensor(value: float) -> float | None:

@@ -48,7 +48,7 @@ class Sampled(msgspec.Struct, frozen=True, tag_field="frame"):
 
 
 class Limited(msgspec.Struct, frozen=True, tag_field="frame"):
-    """What the child cannot read: ``unsupported`` never, and for now what ``error`` says (None: all of the rest)."""
+    """What the child cannot read: ``unsupported`` never, ``error`` says what else not (None: it reads the rest)."""
 
     unsupported: tuple[str, ...]
     error: str | None = None

@@ -12,7 +12,7 @@ import msgspec
 
 from agent.sources.child import CallFailed
 from agent.sources.nvml_call import Caller, error_name
-from agent.sources.nvml_units import same
+from agent.sources.units import same
 
 _ENTRY = struct.Struct("<IIqqiIQ")  # field, scope, stamp, latency, type of the value, return code, value
 _DOUBLE, _UNSIGNED, _SIGNED, _SHORT, _SIGNED_64 = 0, 1, 5, 6, 4

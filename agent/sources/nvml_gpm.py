@@ -7,7 +7,7 @@ from typing import Any
 from agent.sources.child import CallFailed
 from agent.sources.nvml_call import Caller
 from agent.sources.nvml_quick import Values
-from agent.sources.nvml_units import mebi, percent
+from agent.sources.units import mebi, percent
 
 # metric id of nvml.h -> (reading, how it becomes base units)
 METRICS: dict[int, tuple[str, Callable[[float], float]]] = {

@@ -13,7 +13,7 @@ from agent.sources.child import CallFailed
 from agent.sources.nvml_call import Caller
 from agent.sources.nvml_errors import LOST, NEVER_SUPPORTED
 from agent.sources.nvml_fields import FieldBatch, FieldRow
-from agent.sources.nvml_units import bit_error_rate, mega, same
+from agent.sources.units import bit_error_rate, mega, same
 from vocab.readings import LinkReadings
 
 COUNT = FieldRow(91, "links")

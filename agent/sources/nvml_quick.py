@@ -12,7 +12,7 @@ import msgspec
 from agent.sources.child import CallFailed
 from agent.sources.nvml_call import Caller
 from agent.sources.nvml_errors import NEVER_SUPPORTED
-from agent.sources.nvml_units import mega, milli, percent
+from agent.sources.units import mega, milli, percent
 
 SENSOR_GPU = 0
 CLOCK_SM, CLOCK_MEMORY = 1, 2

@@ -16,7 +16,7 @@ from agent.sources.nvml_call import Caller
 from agent.sources.nvml_errors import NEVER_SUPPORTED
 from agent.sources.nvml_fields import FieldRow
 from agent.sources.nvml_quick import CLOCK_SM, SENSOR_GPU, Values
-from agent.sources.nvml_units import kibi, mega, milli, nano, percent, same
+from agent.sources.units import kibi, mega, milli, nano, percent, same
 
 Take = Callable[[Caller, Any], Values]  # (caller, device handle) -> readings by name
 

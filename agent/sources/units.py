@@ -1,4 +1,4 @@
-"""How NVML's numbers become base units."""
+"""How the numbers of NVML and DCGM become base units."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ NO_RATE = 0xFFF  # mantissa 15 and exponent 255: nothing was measured
 
 
 def same(value: Any) -> Any:
-    """Counts, masks and states."""
+    """Counts, masks, states, degrees, watts, bytes a second."""
     return value
 
 
@@ -36,7 +36,7 @@ def kibi(value: int) -> int:
 
 
 def mebi(value: float) -> float:
-    """MiB/s."""
+    """MiB, MiB/s."""
     return value * 2**20
 
 
