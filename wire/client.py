@@ -12,6 +12,7 @@ from vocab.errors import InputError, Refused, Unreachable
 T = TypeVar("T")
 
 TOO_MANY = 429
+WRONG = frozenset({400, 413, 415, 422})  # the request itself: the same again will never be taken
 MOST_ASKED_S = 300.0  # nobody may send us away for longer
 CONNECT_S = 2.0  # loopback and data-centre connects take milliseconds; past this the peer is gone
 
@@ -46,7 +47,7 @@ class Client:
     ) -> T:
         """Send ``body`` as JSON and decode the answer as ``kind``.
 
-        Raises Unreachable (no answer in time, 429 or 5xx), InputError (400) or Refused (another 4xx).
+        Raises Unreachable (no answer in time, 429 or 5xx), InputError (the request is wrong) or Refused (another 4xx).
         """
         raw = await self.fetch(method, path, body, timeout_s=timeout_s, **query)
         return msgspec.json.decode(raw or b"null", type=kind)
@@ -101,20 +102,24 @@ class Client:
             raise Unreachable(f"{url} broke off its answer; ask again: {error}") from error
 
 
-class _Error(msgspec.Struct):
+class _Fault(msgspec.Struct, frozen=True):
     message: str = ""
 
 
-class _ErrorBody(msgspec.Struct):
-    error: _Error
+class _Problem(msgspec.Struct):
+    """What of a problem we say; a process one version older has only ``error``."""
+
+    detail: str = ""
+    error: _Fault = _Fault()
 
 
 def _failure(url: str, status: int, raw: bytes, asked: str) -> Exception:
     try:
-        message = msgspec.json.decode(raw, type=_ErrorBody).error.message
+        told = msgspec.json.decode(raw, type=_Problem)
+        message = told.detail or told.error.message
     except msgspec.DecodeError:
         message = raw[:200].decode(errors="replace")
     if status >= 500 or status == TOO_MANY:
         wait_s = min(float(asked), MOST_ASKED_S) if asked.isdecimal() else 0.0
         return Unreachable(f"{url} answered {status}: {message}", retry_after_s=wait_s)
-    return InputError(message) if status == 400 else Refused(message or f"{url} answered {status}")
+    return InputError(message) if status in WRONG else Refused(message or f"{url} answered {status}")

@@ -1,7 +1,7 @@
-"""The HTTP server set-up that all processes share: health, readiness, metrics, tokens, errors as JSON.
+"""The HTTP server set-up that all processes share: health, readiness, metrics, tokens, errors as problem+json.
 
-Loopback needs no token; any other address needs one, or the process refuses to start. An error of ours
-becomes ``{"error": {"type", "message"}}`` with the status that its class stands for.
+Loopback needs no token; any other address needs one and TLS, or the process refuses to start. An error of ours
+becomes a ``vocab.problems.Problem`` with the status that its class stands for.
 """
 
 import asyncio
@@ -9,13 +9,16 @@ import hmac
 import logging
 import ssl
 from collections.abc import Awaitable, Callable
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from aiohttp import web
+from aiohttp.typedefs import Middleware
 
 from vocab.errors import ConfigError, CorralError, InputError, Refused, Unreachable
+from vocab.problems import MEDIA_TYPE, problem
 from wire.config import is_loopback, split_address
 from wire.exposition import Exposition
 
@@ -27,6 +30,10 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 OPEN_PATHS = frozenset({"/healthz", "/readyz", "/health", "/ready"})  # answers without secrets
 RETRY_AFTER_S = 2  # what a busy server asks for: a few of its writes
 MAX_BODY_BYTES = 16 * 2**20  # a full batch of an 8-GPU node is under 1 MiB
+MAX_LINE_BYTES = 8190  # of the request line and of one header: what other servers allow as well
+MAX_HEADERS = 100
+IDLE_S = 75.0  # also for a caller that never ends its headers; above the 60 s of proxies
+KEPT_HEADERS = ("Allow", "Retry-After", "WWW-Authenticate")
 
 
 def reply(body: Any, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:
@@ -40,8 +47,10 @@ def reply(body: Any, status: int = 200, headers: dict[str, str] | None = None) -
 
 
 def error_reply(kind: str, message: str, status: int, headers: dict[str, str] | None = None) -> web.Response:
-    """An error as JSON."""
-    return reply({"error": {"type": kind, "message": message}}, status, headers)
+    """An error as problem+json; ``kind`` names it for programs."""
+    response = reply(problem(status, message, kind=kind), status, headers)
+    response.content_type = MEDIA_TYPE
+    return response
 
 
 def decode(raw: bytes, kind: Any) -> Any:
@@ -61,11 +70,14 @@ def _status(error: CorralError) -> int:
 
 @web.middleware
 async def errors(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Turn exceptions into JSON answers; what nobody expected is logged and answered with 500."""
+    """Turn exceptions into problems; what nobody expected is logged and answered with 500."""
     try:
         return await handler(request)
     except web.HTTPException as error:
-        return error_reply("http", error.reason, error.status)
+        if error.status < 400:
+            raise
+        kept = {name: error.headers[name] for name in KEPT_HEADERS if name in error.headers}
+        return error_reply("http", _detail(request, error), error.status, kept)
     except CorralError as error:
         later = {"Retry-After": str(RETRY_AFTER_S)} if _status(error) == 503 else None
         return error_reply(type(error).__name__, str(error), _status(error), later)
@@ -76,11 +88,28 @@ async def errors(request: web.Request, handler: Handler) -> web.StreamResponse:
         return error_reply("internal", "internal error; the log of this process has the details", 500)
 
 
-def _is_open(path: str, open_paths: frozenset[str]) -> bool:
+def _detail(request: web.Request, error: web.HTTPException) -> str:
+    """What we said ourselves, or else in our words what aiohttp found."""
+    if isinstance(error, web.HTTPRequestEntityTooLarge):
+        return error.text or error.reason
+    if error.reason != HTTPStatus(error.status).phrase:
+        return error.reason
+    if isinstance(error, web.HTTPNotFound):
+        return f"nothing is served at {request.path[:200]}"
+    return f"{request.method[:20]} {request.path[:200]}: {error.reason}"
+
+
+def is_open(path: str, open_paths: frozenset[str]) -> bool:
+    """Whether ``path`` needs no token; an open path that ends in ``/*`` opens what lies right below it."""
     return path in OPEN_PATHS or path in open_paths or f"{path.rpartition('/')[0]}/*" in open_paths
 
 
-def token_gate(token: str | None, open_paths: frozenset[str] = frozenset()) -> Any:
+def unauthorized(why: str = "a valid token is needed: set CORRAL_TOKEN_FILE") -> web.Response:
+    """The answer to who shows no token that counts."""
+    return error_reply("unauthorized", why, 401, {"WWW-Authenticate": "Bearer"})
+
+
+def token_gate(token: str | None, open_paths: frozenset[str] = frozenset()) -> Middleware:
     """A middleware that asks for ``Authorization: Bearer`` when there is a token.
 
     ``open_paths`` need none, beside health and readiness; one that ends in ``/*`` opens what lies right
@@ -89,11 +118,11 @@ def token_gate(token: str | None, open_paths: frozenset[str] = frozenset()) -> A
 
     @web.middleware
     async def gate(request: web.Request, handler: Handler) -> web.StreamResponse:
-        if token is None or _is_open(request.path, open_paths):
+        if token is None or is_open(request.path, open_paths):
             return await handler(request)
         given = request.headers.get("Authorization", "").removeprefix("Bearer ")
         if not hmac.compare_digest(given.encode(), token.encode()):
-            return error_reply("unauthorized", "a valid token is needed: set CORRAL_TOKEN_FILE", 401)
+            return unauthorized()
         return await handler(request)
 
     return gate
@@ -118,12 +147,15 @@ def make_app(
     token: str | None = None,
     open_paths: frozenset[str] = frozenset(),
     healthy: Answer | None = None,
+    gate: Middleware | None = None,
 ) -> web.Application:
     """An application with /healthz, /readyz and /metrics; the caller adds its own routes.
 
+    ``gate`` lets in and turns away in place of the one that compares with ``token``.
+
     ``healthy`` is for a process that can answer and yet be dead inside: /healthz then says 503 and why.
     """
-    app = web.Application(middlewares=[errors, token_gate(token, open_paths)], client_max_size=MAX_BODY_BYTES)
+    app = web.Application(middlewares=[errors, gate or token_gate(token, open_paths)], client_max_size=MAX_BODY_BYTES)
 
     async def healthz(_: web.Request) -> web.Response:
         ok, why = healthy() if healthy else (True, "ok")
@@ -159,7 +191,15 @@ async def listen(
     if not is_loopback(host) and (token is None or tls is None):
         raise ConfigError(f"listen: {address} can be reached from other machines: set token_file, tls_cert and tls_key")
     runner = web.AppRunner(
-        app, access_log=None, handle_signals=False, shutdown_timeout=2.0, handler_cancellation=cancel_on_disconnect
+        app,
+        access_log=None,
+        handle_signals=False,
+        shutdown_timeout=2.0,
+        handler_cancellation=cancel_on_disconnect,
+        keepalive_timeout=IDLE_S,
+        max_line_size=MAX_LINE_BYTES,
+        max_field_size=MAX_LINE_BYTES,
+        max_headers=MAX_HEADERS,
     )
     await runner.setup()
     try:

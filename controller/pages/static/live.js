@@ -32,7 +32,7 @@ async function send(path, options = {}) {
 export async function call(path, method = "GET", body = undefined) {
   const response = await send(path, { method, body: body === undefined ? undefined : JSON.stringify(body) });
   const answer = await response.json();
-  if (!response.ok) throw new Error(answer.error?.message ?? `${path} answered ${response.status}`);
+  if (!response.ok) throw new Error(answer.detail ?? `${path} answered ${response.status}`);
   return answer;
 }
 
