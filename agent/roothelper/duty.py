@@ -5,7 +5,9 @@ or reboot while a process has the GPUs open that belongs to none of its services
 """
 
 import logging
+import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 from agent.roothelper.limits import Ledger
@@ -34,7 +36,28 @@ from vocab.errors import InputError
 log = logging.getLogger(__name__)
 
 HARMFUL = (StopService, ResetGpus, Reboot)
-VENDOR = "nvidia-"  # its daemons' units; what they do is not somebody's work
+DEEDS = (*HARMFUL, StartService)  # one at a time: what is proven before a reset must still hold in it
+# The vendor's own daemons, by the names of its packages: what they do is not somebody's work. Whatever else is called
+# alike is somebody's.
+VENDOR = frozenset(
+    {
+        "nvidia-persistenced.service",
+        FABRIC_MANAGER,
+        "nvidia-dcgm.service",
+        "nvidia-dcgm-exporter.service",
+        "nvidia-imex.service",
+        "nvidia-powerd.service",
+        "nvidia-gridd.service",
+        "nvidia-topologyd.service",
+        "nvidia-vgpud.service",
+        "nvidia-vgpu-mgr.service",
+        "nvidia-mig-manager.service",
+        "nvidia-cdi-refresh.service",
+        "nvidia-suspend.service",
+        "nvidia-resume.service",
+        "nvidia-hibernate.service",
+    }
+)
 
 
 class Duty:
@@ -48,13 +71,15 @@ class Duty:
         self._pause_file = pause_file
         self._ledger = ledger
         self._clock = clock
+        self._turn = threading.Lock()
 
     def perform(self, request: AnyRequest) -> AnyReply:
         """Do what is asked, or say why not. Raises nothing that a caller could bring about."""
-        if isinstance(request, HARMFUL) and self._pause_file.exists():
-            return Denied(why=f"automation is paused by {self._pause_file}")
         try:
-            return self._perform(request)
+            with self._turn if isinstance(request, DEEDS) else nullcontext():
+                if isinstance(request, HARMFUL) and self._pause_file.exists():
+                    return Denied(why=f"automation is paused by {self._pause_file}")
+                return self._perform(request)
         except InputError as error:
             return Denied(why=str(error))
         except OSError as error:
@@ -118,11 +143,9 @@ class Duty:
         return self._counted("reboot", ("",), self._machine.reboot)
 
     def _counted(self, verb: str, subjects: tuple[str, ...], act: Callable[[], AnyReply]) -> AnyReply:
-        now = self._clock.now()
-        refusal = self._ledger.refusal(verb, subjects, now)
+        refusal = self._ledger.charge(verb, subjects, self._clock.now())
         if refusal is not None:
             return Denied(why=refusal)
-        self._ledger.count(verb, subjects, now)
         log.warning("%s", verb, extra={"subjects": " ".join(subjects)})
         return act()
 
@@ -134,8 +157,8 @@ def in_the_way(holders: tuple[Holder, ...]) -> tuple[Holder, ...]:
 
 def strangers(holders: tuple[Holder, ...], services: tuple[str, ...]) -> tuple[Holder, ...]:
     """Those that are neither a service that may be stopped, nor the vendor's own daemon, nor ours."""
-    known = {*services, OWN_UNIT}
-    return tuple(each for each in holders if each.unit not in known and not (each.unit or "").startswith(VENDOR))
+    known = {*services, *VENDOR, OWN_UNIT}
+    return tuple(each for each in holders if each.unit not in known)
 
 
 def named(holders: tuple[Holder, ...]) -> str:

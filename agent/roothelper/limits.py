@@ -3,11 +3,15 @@
 The numbers are far above what the controller's budget allows and far below what wears a node out.
 """
 
+import logging
+import threading
 from pathlib import Path
 
 import msgspec
 
 from wire.disk import write_durably
+
+log = logging.getLogger(__name__)
 
 HOUR_S = 3600.0
 DAY_S = 24 * HOUR_S
@@ -26,7 +30,10 @@ LIMITS: dict[str, Limit] = {
     "stop_service": Limit(40, HOUR_S),  # ten resets with four services each
     "start_service": Limit(80, HOUR_S),  # bringing back is tried more often
     "collect": Limit(20, HOUR_S),
+    "start_replica": Limit(30, HOUR_S),  # of one replica: a budget of four in ten minutes, and an order or two
+    "start_replicas": Limit(300, HOUR_S),  # of the node, whatever names its replicas are given
 }
+ALWAYS = frozenset({"start_service"})  # what a repair has stopped comes back
 
 
 class Counts(msgspec.Struct):
@@ -34,12 +41,20 @@ class Counts(msgspec.Struct):
 
     used: dict[str, list[float]] = {}
 
+    def settle(self, now: float) -> bool:
+        """A stamp that lies ahead is of a clock that was set back since: it counts from now on; whether there was one.
+
+        To forget it would allow everything once more.
+        """
+        ahead = [key for key, stamps in self.used.items() if any(at > now for at in stamps)]
+        for key in ahead:
+            self.used[key] = [min(at, now) for at in self.used[key]]
+        return bool(ahead)
+
     def refusal(self, verb: str, subject: str, now: float) -> str | None:
         """Why this verb may not be used on this subject now; None if it may."""
-        limit = LIMITS.get(verb)
-        if limit is None:
-            return None
-        recent = [at for at in self.used.get(f"{verb} {subject}", ()) if now - limit.within_s < at <= now]
+        limit = LIMITS[verb]
+        recent = [at for at in self.used.get(f"{verb} {subject}", ()) if now - limit.within_s < at]
         if len(recent) < limit.most:
             return None
         again = min(recent) + limit.within_s - now
@@ -47,31 +62,39 @@ class Counts(msgspec.Struct):
 
     def count(self, verb: str, subject: str, now: float) -> None:
         """It is about to be done."""
-        limit = LIMITS.get(verb)
-        if limit is None:
-            return
         key = f"{verb} {subject}"
-        self.used[key] = [at for at in self.used.get(key, ()) if now - limit.within_s < at <= now] + [now]
+        self.used[key] = [*(at for at in self.used.get(key, ()) if now - LIMITS[verb].within_s < at), now]
 
 
 class Ledger:
-    """The counts in their file. One that cannot be read counts as empty, one that cannot be written raises OSError."""
+    """The counts in their file, for callers of several threads. One that cannot be written raises OSError.
+
+    A file that is there and cannot be read allows nothing but ``ALWAYS``: how often each verb was used is not guessed.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._lock = threading.Lock()
+        self._counts: Counts | None = None
         try:
             self._counts = msgspec.json.decode(path.read_bytes(), type=Counts)
-        except (OSError, msgspec.DecodeError):
+        except FileNotFoundError:
             self._counts = Counts()
+        except (OSError, msgspec.DecodeError) as error:
+            log.error("the ledger cannot be read", extra={"path": str(path), "error": str(error)})
 
-    def refusal(self, verb: str, subjects: tuple[str, ...], now: float) -> str | None:
-        """The first refusal among these subjects."""
-        found = (self._counts.refusal(verb, subject, now) for subject in subjects)
-        return next((why for why in found if why is not None), None)
-
-    def count(self, verb: str, subjects: tuple[str, ...], now: float) -> None:
-        """On disk before the deed."""
-        for subject in subjects:
-            self._counts.count(verb, subject, now)
-        if verb in LIMITS:
-            write_durably(self._path, msgspec.json.encode(self._counts))
+    def charge(self, verb: str, subjects: tuple[str, ...], now: float) -> str | None:
+        """Count the verb, on disk before the deed, and give None; or give the first refusal and count nothing."""
+        with self._lock:
+            if self._counts is None:
+                why = f"{self._path} cannot be read, so how often {verb} was done is not known: look, then remove it"
+                return None if verb in ALWAYS else why
+            moved = self._counts.settle(now)
+            found = (self._counts.refusal(verb, subject, now) for subject in subjects)
+            refusal = next((why for why in found if why is not None), None)
+            if refusal is None:
+                for subject in subjects:
+                    self._counts.count(verb, subject, now)
+            if refusal is None or moved:
+                write_durably(self._path, msgspec.json.encode(self._counts))
+            return refusal

@@ -1,11 +1,13 @@
 """The helper's socket: one connection, one request, one reply. Only who ``heard`` names is heard, by pid and user.
 
-Requests are served one after the other: no two harmful acts overlap. A caller that is silent or slow is dropped.
+Each caller has a thread, so that none waits for one that is stuck, or for its long deed; which deeds may overlap is for
+``duty`` to say. A caller that is silent or slow is dropped.
 """
 
 import logging
 import socket
 import struct
+import threading
 import time
 from collections.abc import Callable
 
@@ -14,6 +16,7 @@ from vocab.errors import InputError
 
 log = logging.getLogger(__name__)
 
+MOST_CALLERS = 32  # the agent has a handful at a time
 CALLER_S = 2.0  # for the whole request line: it is one write of a local process
 Heard = Callable[[int, int], bool]  # (pid, uid) as the kernel knows them
 Perform = Callable[[AnyRequest], AnyReply]
@@ -23,16 +26,30 @@ _CREDENTIALS = struct.Struct("3i")  # pid, uid, gid: struct ucred of Linux
 def serve(door: socket.socket, heard: Heard, perform: Perform, idle_s: float | None) -> None:
     """Serve until nobody has come for ``idle_s`` (None: for ever). The caller owns the listening socket."""
     door.settimeout(idle_s)
+    callers: list[threading.Thread] = []
     while True:
         try:
             connection, _ = door.accept()
         except TimeoutError:
+            callers = [each for each in callers if each.is_alive()]
+            if callers:
+                continue
             return
-        with connection:
-            try:
-                answer(connection, heard, perform)
-            except OSError as error:  # the caller went away or was too slow: its own loss
-                log.warning("a caller was dropped", extra={"error": str(error)})
+        callers = [each for each in callers if each.is_alive()]
+        if len(callers) >= MOST_CALLERS:
+            log.warning("a caller was turned away: too many at once")
+            connection.close()
+            continue
+        callers.append(threading.Thread(target=_attend, args=(connection, heard, perform), name="caller"))
+        callers[-1].start()
+
+
+def _attend(connection: socket.socket, heard: Heard, perform: Perform) -> None:
+    with connection:
+        try:
+            answer(connection, heard, perform)
+        except OSError as error:  # the caller went away or was too slow: its own loss
+            log.warning("a caller was dropped", extra={"error": str(error)})
 
 
 def answer(connection: socket.socket, heard: Heard, perform: Perform) -> None:

@@ -1,5 +1,6 @@
 """What the helper does and refuses by itself, whoever asks."""
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -71,7 +72,7 @@ def test_a_gpu_that_anybody_holds_is_not_reset_and_the_holder_is_named(bench):
     assert bench.machine.did == []
 
 
-@pytest.mark.parametrize("unit", [None, "slurmstepd.service", "user@1000.service"])
+@pytest.mark.parametrize("unit", [None, "slurmstepd.service", "user@1000.service", "nvidia-training.service"])
 def test_a_node_with_foreign_gpu_work_is_not_rebooted(bench, unit):
     bench.machine.held = [holder(pid=77, name="train", unit=unit)]
     assert isinstance(bench.ask(Reboot()), Denied)
@@ -128,11 +129,49 @@ def test_a_limit_holds_over_restarts_of_the_helper_and_ends_with_its_time(bench)
     assert bench.ask(ResetGpus(gpus=GPUS[:1])) == Done()
 
 
-def test_a_clock_that_jumps_back_does_not_lock_the_helper_for_ever(bench):
-    for _ in range(LIMITS["reset"].most):
+def test_a_clock_that_was_set_back_neither_forgets_what_was_done_nor_locks_the_helper_for_ever(bench):
+    limit = LIMITS["reset"]
+    for _ in range(limit.most):
         bench.ask(ResetGpus(gpus=GPUS[:1]))
-    bench.clock.step_wall(-1000.0)
+    bench.clock.step_wall(-10 * limit.within_s)
+    assert isinstance(bench.ask(ResetGpus(gpus=GPUS[:1])), Denied)
+    bench.clock.advance(limit.within_s)
     assert bench.ask(ResetGpus(gpus=GPUS[:1])) == Done()
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b'{"used": 3}'])
+def test_a_ledger_that_cannot_be_read_allows_no_harm_and_is_not_written_over(bench, content):
+    ledger = bench.folder / "limits.json"
+    ledger.write_bytes(content)
+    for request in (ResetGpus(gpus=GPUS), Reboot(), StopService(unit=DCGM), Collect(order="a-1", limit_s=5.0)):
+        reply = bench.ask(request)
+        assert isinstance(reply, Denied)
+        assert str(ledger) in reply.why
+    assert bench.machine.did == []
+    assert bench.ask(StartService(unit=DCGM)) == Done()
+    assert ledger.read_bytes() == content
+
+
+def test_harmful_acts_never_overlap_and_a_question_waits_for_none_of_them(bench):
+    duty, inside, go_on = bench.duty, threading.Event(), threading.Event()
+
+    def slow(gpus):
+        inside.set()
+        assert go_on.wait(30)
+        bench.machine.did.append("reset")
+        return Done()
+
+    bench.machine.reset = slow
+    acts = [threading.Thread(target=duty.perform, args=(each,)) for each in (ResetGpus(gpus=GPUS), Reboot())]
+    acts[0].start()
+    assert inside.wait(30)
+    acts[1].start()
+    assert isinstance(duty.perform(Survey(gpus=())), Surveyed)
+    assert bench.machine.did == []
+    go_on.set()
+    for each in acts:
+        each.join()
+    assert bench.machine.did == ["reset", "reboot"]
 
 
 def test_what_breaks_in_the_machine_is_an_answer(bench):

@@ -82,6 +82,33 @@ def test_a_caller_that_leaves_at_once_disturbs_nobody(place, desk):
     assert reply_of(call(place, encoded(Ask()))) == ABLE
 
 
+def test_a_caller_that_is_stuck_and_a_long_deed_block_nobody(tmp_path):
+    inside, go_on = threading.Event(), threading.Event()
+
+    def perform(request: AnyRequest) -> AnyReply:
+        if isinstance(request, Reboot):
+            inside.set()
+            assert go_on.wait(30)
+        return ABLE
+
+    place = tmp_path / "helper.sock"
+    with socket.socket(socket.AF_UNIX) as door, socket.socket(socket.AF_UNIX) as silent:
+        door.bind(str(place))
+        door.listen()
+        server = threading.Thread(target=serve, args=(door, ours, perform, 0.2))
+        server.start()
+        silent.connect(str(place))
+        long = threading.Thread(target=call, args=(place, encoded(Reboot())))
+        long.start()
+        assert inside.wait(30)
+        assert reply_of(call(place, encoded(Ask()))) == ABLE
+        assert server.is_alive()
+        go_on.set()
+        long.join()
+        server.join(30)
+        assert not server.is_alive()
+
+
 def pair_of(uid: int) -> tuple[socket.socket, socket.socket]:
     """Two joined sockets of a process of this user, as far as the kernel tells; only root can be another."""
     if os.getuid() != 0:
