@@ -4,7 +4,6 @@ Pools mix drivers for as long as an upgrade takes; what stays behind, or runs ah
 nodes, or no majority, have no usual version. Nodes that are in no pool are one.
 """
 
-from collections import Counter
 from collections.abc import Iterator
 
 from controller.core import conditions
@@ -13,29 +12,19 @@ from controller.core.names import condition_id
 from vocab.lines import ConditionLine, Subject
 
 CODE = "version_drift"
-FEWEST = 3
 
 
 def judge(fleet: Fleet, now: float) -> Iterator[ConditionLine]:
-    """Open or end the condition of every node of the pools in which a driver has changed."""
-    for pool in dict.fromkeys(fleet.pool_of(node) for node in fleet.work.drivers):
-        nodes = [name for name in fleet.nodes if fleet.pool_of(name) == pool]
-        drivers = {name: driver for name in nodes if (driver := _driver(fleet, name)) is not None}
-        usual = _usual(list(drivers.values()))
-        for name, driver in drivers.items():
-            yield from _say(fleet, name, now, drifts=usual is not None and driver != usual)
-
-
-def _driver(fleet: Fleet, node: str) -> str | None:
-    facts = fleet.node(node).facts
-    return facts.driver if facts is not None else None
-
-
-def _usual(drivers: list[str]) -> str | None:
-    if len(drivers) < FEWEST:
-        return None
-    ((usual, count),) = Counter(drivers).most_common(1)
-    return usual if count * 2 > len(drivers) else None
+    """Open or end the condition of the nodes whose driver has changed; of a whole pool when its usual one has."""
+    drivers = fleet.drivers
+    changed = list(fleet.work.drivers)
+    for pool in dict.fromkeys(fleet.pool_of(node) for node in changed):
+        usual = drivers.usual(pool)
+        same = drivers.is_as_before(pool, usual)
+        for name in changed if same else list(fleet.nodes):
+            driver = drivers.driver(name) if fleet.pool_of(name) == pool else None
+            if driver is not None:
+                yield from _say(fleet, name, now, drifts=usual is not None and driver != usual)
 
 
 def _say(fleet: Fleet, node: str, now: float, *, drifts: bool) -> Iterator[ConditionLine]:

@@ -9,9 +9,11 @@ from collections.abc import Callable
 
 from controller.core import remind, replicas
 from controller.core.agenda import Agenda
+from controller.core.drivers import Drivers
 from controller.core.kinds import REPAIRS
 from controller.core.ladder import needs_repair
 from controller.core.ledger import FLEET, Ledger
+from controller.core.managers import Managers
 from controller.core.nodes import Gpu, Node
 from controller.core.patience import Patience
 from controller.core.replicas import Life, Replica
@@ -44,6 +46,8 @@ class Fleet:
         self.deployments: dict[str, Deployment] = {}
         self.pools: dict[str, tuple[str, ...]] = {}  # name -> its nodes
         self.domains: dict[str, tuple[str, ...]] = {}  # failure domain -> its nodes
+        self.drivers = Drivers()
+        self.managers = Managers()
         self.roster = Roster()
         self.free: dict[str, Gpu] = {}  # kept by placement: GPUs that take work, as of the last look
         self.doubted: dict[str, None] = {}  # silent nodes of which we doubt that they are lost
@@ -119,6 +123,10 @@ class Fleet:
         found = [self.gpus[uuid] for uuid in self._gpus_at.get(node, ())]
         return sorted(found, key=lambda gpu: gpu.identity.index)
 
+    def size(self, node: str) -> int:
+        """How many GPUs of a node are known."""
+        return len(self._gpus_at.get(node, ()))
+
     def learn(self, facts: NodeFacts, now: float) -> None:
         """A node's inventory: GPUs that it no longer lists stay known, and take no work until they are back."""
         node = self.node(facts.node)
@@ -127,6 +135,7 @@ class Fleet:
             self.work.booted[facts.node] = None
         if node.facts is None or node.facts.driver != facts.driver:
             self.work.drivers[facts.node] = None
+            self.drivers.put(facts.node, self.pool_of(facts.node), facts.driver)
         node.facts = facts
         listed = {identity.uuid for identity in facts.gpus}
         for uuid in [uuid for uuid in self._gpus_at[facts.node] if uuid not in listed]:
@@ -292,6 +301,10 @@ class Fleet:
         """How the fleet is divided from now on."""
         self.pools, self.domains = pools, domains
         self._pool_of = {node: pool for pool, nodes in pools.items() for node in nodes}
+        for node in self.nodes.values():
+            if node.facts is not None:
+                self.work.drivers[node.name] = None
+                self.drivers.put(node.name, self.pool_of(node.name), node.facts.driver)
         self.touch_all()
 
     def weighed(self, event: Event) -> Event:

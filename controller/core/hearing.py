@@ -13,6 +13,8 @@ from controller.core.stimuli import (
     Asked,
     Declared,
     Deployment,
+    Managed,
+    Managing,
     NodeReported,
     Reached,
     Recalled,
@@ -76,6 +78,7 @@ def _node_reported(fleet: Fleet, stimulus: NodeReported, now: float) -> Lines:
     if node.facts_at is None or node.facts != stimulus.facts:
         if node.facts_at is None:
             node.facts_at = now
+            fleet.patience.hear(node.name)
             fleet.patience.expect(node.name)
             fleet.agenda.remind(now + COLD_START_S, Subject(node=node.name))
         fleet.learn(stimulus.facts, now)
@@ -88,6 +91,7 @@ def _reported(fleet: Fleet, stimulus: Reported, now: float) -> Lines:
     news = not node.was_heard or node.paused != stimulus.paused or node.reported_at is None
     news = news or fleet.node_state(stimulus.node) != NodeState.LIVE
     node.report(now, paused=stimulus.paused)
+    fleet.patience.hear(node.name)
     fleet.agenda.watch(Subject(node=node.name), node.silent_at)
     for name in (node.name, *fleet.doubted) if news or fleet.doubted else ():
         fleet.touch(Subject(node=name))
@@ -133,6 +137,20 @@ def _reached(fleet: Fleet, stimulus: Reached, now: float) -> Lines:
     return iter(())
 
 
+def _managing(fleet: Fleet, stimulus: Managing, _now: float) -> Lines:
+    if fleet.managers.hear(stimulus):
+        fleet.touch_all()
+        fleet.stirred = True
+    return iter(())
+
+
+def _managed(fleet: Fleet, stimulus: Managed, now: float) -> Lines:
+    if fleet.managers.learn(stimulus, now):
+        fleet.touch(Subject(node=stimulus.node))
+        fleet.stirred = True
+    return iter(())
+
+
 _EARS: dict[type, Callable[[Fleet, Any, float], Lines]] = {
     Shaped: _shaped,
     Recalled: _recalled,
@@ -144,4 +162,6 @@ _EARS: dict[type, Callable[[Fleet, Any, float], Lines]] = {
     Arrived: _arrived,
     Asked: _asked,
     Reached: _reached,
+    Managing: _managing,
+    Managed: _managed,
 }

@@ -29,14 +29,16 @@ class Patience:
         self._awaited = frozenset(self._silent)
         return True
 
+    def hear(self, node: str) -> None:
+        """It has said something."""
+        self._silent.pop(node, None)
+
     def expect(self, node: str) -> None:
         """Its list of replicas is to come."""
         self._untold[node] = None
 
     def is_settled(self, now: float) -> bool:
         """Whether the start is over: nodes that were live have been heard, or waited for long enough."""
-        for name in [name for name in self._silent if name in self._nodes and self._nodes[name].was_heard]:
-            del self._silent[name]
         if not self._silent:
             return True
         return self._has_waited(now) and len(self._silent) <= max(1, int(MISSING_AT_START * len(self._awaited)))
@@ -48,7 +50,8 @@ class Patience:
 
     def may_place(self, now: float) -> bool:
         """Whether what runs anywhere is known well enough to start more of it."""
-        for name in list(self._untold):
+        while self._untold:
+            name = next(iter(self._untold))
             known = self._nodes[name]
             if not known.has_told and now < max(self._began_at or 0.0, known.facts_at or 0.0) + COLD_START_S:
                 return False
