@@ -14,7 +14,8 @@ from agent.replicas.replica import Replica
 from agent.replicas.steps import Drain, Fence, Unfence, Withdraw
 from vocab.clock import Clock
 
-PROBE_EVERY_S = 2.0  # the beat says the same four times a second; HTTP tells that the door answers too
+PROBE_EVERY_S = 2.0
+PROBE_WELL_S = 10.0  # of an engine that opened and whose beat goes on: HTTP tells only that the door opens too
 OK = 200
 PROBE_STARTING_S = 0.5
 
@@ -96,7 +97,9 @@ class Orders:
     def probe_if_due(self, replica: Replica) -> None:
         """Look at its door from time to time: readiness while it starts, health from then on."""
         name, now = replica.record.replica, self._clock.monotonic()
-        every = PROBE_EVERY_S if replica.was_ready else PROBE_STARTING_S
+        every = PROBE_STARTING_S
+        if replica.was_ready:
+            every = PROBE_WELL_S if replica.is_well(now) else PROBE_EVERY_S
         if name in self._probes or now - self._probed_at.get(name, -every) < every:
             return
         self._probed_at[name] = now

@@ -27,8 +27,13 @@ def follow(pulse: Pulse, beat: Beat | None, now: float) -> Pulse:
         return pulse
     before = pulse.beat
     idle = beat.running == 0 and beat.waiting == 0
-    moved = before is None or before.pid != beat.pid or before.step != beat.step or idle
-    return Pulse(beat, now if moved else pulse.moved_at)
+    if before is None or before.pid != beat.pid or idle:
+        return Pulse(beat, now)
+    if before.step == beat.step:
+        return Pulse(beat, pulse.moved_at)
+    # By the engine's own word, for looks may be a second apart; but not before the beat that did not show the step.
+    stepped_at = max(beat.last_step_ns, before.written_ns) / 1e9 if beat.last_step_ns else now
+    return Pulse(beat, min(now, max(pulse.moved_at, stepped_at)))
 
 
 def stepping(pulse: Pulse, now: float, *, by_itself: bool = True) -> bool:

@@ -12,7 +12,7 @@ from agent.adapters.engines import ENGINES
 from agent.adapters.figures import figures
 from agent.replicas.door import Answer
 from agent.replicas.ending import looked_at, named, reap
-from agent.replicas.identity import family, is_it, stat, survivors, variable
+from agent.replicas.identity import family, is_it, raw, stat, survivors, variable
 from agent.replicas.plan import Actual, Stage
 from agent.replicas.pulse import Pulse, follow, oldest_wait_s, stepping
 from agent.replicas.record import Folder, ReplicaRecord
@@ -29,6 +29,7 @@ class Replica:
     def __init__(self, folder: Folder, record: ReplicaRecord) -> None:
         self.folder = folder
         self.record = record
+        self._beat = str(folder.beat)
         self.pulse = Pulse()
         self.was_ready = False
         self.admitting: bool | None = None  # as it last answered
@@ -36,10 +37,12 @@ class Replica:
         self.terminated_at: float | None = None
         self.killed_at: float | None = None
         self.tried_at: float | None = None
+        self.looked_at = float("-inf")
         self._heard_at = 0.0  # beats written before its last answer say nothing newer
         self.drain_taken = False
         self.refuses = False
         self.health: int | str | None = None  # of the last look at its door; taken once by ``seen``
+        self._door_opens = False  # by the same look
         self.visible = variable(record.pid, VISIBLE) if record.pid is not None else None
         self._left: tuple[int, ...] = ()  # what its session left behind when its leader ended
         self._parting: Exit | None = None  # how the leader ended, while others of its session still live
@@ -50,6 +53,7 @@ class Replica:
         """Reap it if it has ended, else read its beat. Never waits."""
         if self.record.exit is not None:
             return
+        self.looked_at = now
         process = self.record.identity
         state = stat(process.pid)
         parting = reap(process, state)
@@ -68,11 +72,7 @@ class Replica:
     def _read_beat(self, now: float) -> None:
         if not self.engine.has_beat:
             return
-        try:
-            with self.folder.beat.open("rb", buffering=0) as file:
-                beat = unpack(file.read())
-        except OSError:
-            return
+        beat = unpack(raw(self._beat) or b"")
         if beat is None or beat.pid != self.record.pid:
             return  # being written, or left by the process before
         self.pulse = follow(self.pulse, beat, now)
@@ -161,6 +161,7 @@ class Replica:
             return
         no_answer = "timeout" if answer.error == "timeout" else "refused"  # one that breaks off has told nothing either
         self.health = answer.status if answer.status is not None else no_answer
+        self._door_opens = answer.status == 200
         self.refuses = answer.error == "refused"
 
     # -- what it is -----------------------------------------------------------------------------------
@@ -184,6 +185,17 @@ class Replica:
     def asked(self) -> bool:
         """Whether somebody told it to end."""
         return self.record.drain_at is not None
+
+    def is_calm(self, fenced: frozenset[str]) -> bool:
+        """Whether nothing is under way with it, and all was done that was ordered: a look a second is enough."""
+        admits = self.admitting is not False
+        return (self.living and self._parting is None and self.was_ready and self._stage()[0] is Stage.RUNNING) and (
+            self.tried_at is None and admits == fenced.isdisjoint(self.record.gpus)
+        )
+
+    def is_well(self, now: float) -> bool:
+        """Whether its beat goes on and its door opened when it was last looked at."""
+        return self._door_opens and self.pulse.beat is not None and self.engine.has_beat and stepping(self.pulse, now)
 
     def actual(self) -> Actual:
         """As the plan sees it."""

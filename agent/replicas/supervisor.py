@@ -20,6 +20,7 @@ import msgspec
 
 from agent.replicas import identity
 from agent.replicas.adoption import take_over
+from agent.replicas.ends import Ends
 from agent.replicas.launch import Spawn, spawn_detached
 from agent.replicas.orders import Orders
 from agent.replicas.plan import gpus, plan, same_process
@@ -33,8 +34,9 @@ from vocab.observations import Exit, ProcessSeen, ReplicaSeen
 
 log = logging.getLogger(__name__)
 
-TICK_S = 0.25  # a look costs two small reads a replica
-IDLE_S = 2.0  # without any there is nothing to look at, and whoever wants one wakes us
+TICK_S = 0.25  # while something is under way
+CALM_S = 1.0  # the kernel tells of ends at once, and whoever wants something else wakes us
+AGAIN_S = 0.1  # what was looked at a moment ago is not looked at again
 
 
 class Supervisor:
@@ -65,10 +67,12 @@ class Supervisor:
         self._starter = Starter(self._run_dir, clock, base_port, program, spawn, inherited, self._boot, cpu=cpu)
         self._wake = asyncio.Event()
         self._orders = Orders(clock, self._wake.set)
+        self._ends = Ends(self._boot, self._ended)
         self._replicas: dict[str, Replica] = {}
         self._desired: tuple[ReplicaSpec, ...] | None = None
         self._fenced: frozenset[str] = frozenset()
         self._unreported: list[ReplicaSeen] = []
+        self._runs = False
 
     # -- what the agent asks for ------------------------------------------------------------------------
 
@@ -97,6 +101,10 @@ class Supervisor:
     def fence(self, gpu: str) -> None:
         """Replicas with a member on this GPU stop admitting, at once; none is started on it."""
         self._fenced |= {gpu}
+        if self._runs:
+            for step in self._steps():
+                if isinstance(step, Fence):  # the rest has the time to look first
+                    self._do(step)
         self._wake.set()
 
     def unfence(self, gpu: str) -> None:
@@ -136,6 +144,8 @@ class Supervisor:
         Before them each end since the last call, once.
         """
         now = self._clock.monotonic()
+        for replica in self._replicas.values():
+            self._look_at(replica, now, TICK_S)
         wanted = {spec.replica: spec for spec in self._desired or ()}
         ends, self._unreported = self._unreported, []
         return [
@@ -162,32 +172,71 @@ class Supervisor:
     async def run(self) -> None:
         """Keep the node as desired until cancelled. Processes live on."""
         async with self._orders:
-            while True:
-                self._wake.clear()
-                self._look()
-                for step in self._plan():
-                    self._do(step)
-                rest_s = TICK_S if self._replicas or self._desired else IDLE_S
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(rest_s):  # wait_for of 3.11 can swallow a cancellation
-                        await self._wake.wait()
+            self._runs = True
+            try:
+                while True:
+                    self._wake.clear()
+                    self._look()
+                    self._keep_tokens()
+                    for step in self._steps():
+                        self._do(step)
+                    await self._rest()
+            finally:
+                self._runs = False
+                self._ends.close()
+
+    async def _rest(self) -> None:
+        if self._replicas or self._desired:
+            calm = all(map(self._is_calm, self._replicas.values())) and not self._lacks()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(CALM_S if calm else TICK_S):  # wait_for of 3.11 can swallow a cancellation
+                    await self._wake.wait()
+        else:
+            await self._wake.wait()
+
+    def _lacks(self) -> bool:
+        """Whether something is to be started that has no process."""
+        wanted = [spec for spec in self._desired or () if spec.phase == "run"]
+        there = [self._replicas.get(spec.replica) for spec in wanted]
+        pairs = zip(there, wanted, strict=True)
+        return any(replica is None or self._restarting(replica, spec) for replica, spec in pairs)
+
+    def _is_calm(self, replica: Replica) -> bool:
+        """Whether a look a second is enough: nothing is under way with it, and its end is told."""
+        name = replica.record.replica
+        if not replica.living:
+            return self._desired is None or name in {spec.replica for spec in self._desired}  # else it is forgotten
+        return replica.is_calm(self._fenced) and self._ends.watch(name, replica.record.identity)
 
     def _look(self) -> None:
+        """Look at each replica whose turn it is, and at its door."""
         now = self._clock.monotonic()
         for replica in self._replicas.values():
-            lived = replica.living
-            replica.look(self._boot, now)
-            if lived and not replica.living:
-                self._report_end(replica)
-            elif replica.living:
+            self._look_at(replica, now, CALM_S if self._is_calm(replica) else AGAIN_S)
+            if replica.living:
                 self._orders.probe_if_due(replica)
 
-    def _plan(self) -> tuple[Step, ...]:
-        actual = tuple(replica.actual() for replica in self._replicas.values())
+    def _look_at(self, replica: Replica, now: float, every_s: float) -> None:
+        lived = replica.living
+        if lived and now - replica.looked_at >= every_s - AGAIN_S:
+            replica.look(self._boot, now)
+        if lived and not replica.living:
+            self._report_end(replica)
+
+    def _ended(self, replica: str) -> None:
+        """The kernel says so."""
+        self._look_at(self._replicas[replica], self._clock.monotonic(), 0.0)
+        self._wake.set()
+
+    def _keep_tokens(self) -> None:
+        """A process that runs as it should goes on under the newest order."""
         for spec in self._desired or ():
             replica = self._replicas.get(spec.replica)
             if replica and replica.living and spec.phase == "run" and same_process(spec, replica.record.spec):
                 replica.keep(token=spec.token)
+
+    def _steps(self) -> tuple[Step, ...]:
+        actual = tuple(replica.actual() for replica in self._replicas.values())
         return plan(self._desired, actual, self._fenced, self._clock.monotonic())
 
     def _do(self, step: Step) -> None:
@@ -247,6 +296,7 @@ class Supervisor:
 
     def _report_end(self, replica: Replica) -> None:
         record = replica.record
+        self._ends.forget(record.replica)
         now = self._clock.monotonic()
         self._starter.rest(record.port)
         self._unreported.append(replica.seen(self._clock.now(), self._node, now, restarting=False))

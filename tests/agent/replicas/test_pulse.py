@@ -59,3 +59,15 @@ def test_a_new_process_begins_anew() -> None:
 @pytest.mark.parametrize(("waiting", "since_ns", "expected"), [(0, 5, None), (1, 0, None), (2, 1_000_000_000, 3.0)])
 def test_the_oldest_wait(waiting: int, since_ns: int, expected: float | None) -> None:
     assert oldest_wait_s(beat(4.0, waiting=waiting, oldest_wait_since_ns=since_ns), 4.0) == expected
+
+
+def test_a_step_counts_from_when_it_was_made_not_from_when_it_was_seen() -> None:
+    stepped = beat(1.5, running=1, step=2, last_step_ns=600_000_000)
+    pulse = watched((0.0, beat(0.0, running=1, step=1)), (1.5, stepped))
+    assert stepping(pulse, 0.6 + STALL_S)
+    assert not stepping(follow(pulse, beat(6.0, running=1, step=2, last_step_ns=600_000_000), 6.0), 0.7 + STALL_S)
+
+
+def test_an_engine_that_tells_an_old_time_of_its_steps_still_steps() -> None:
+    pulse = watched(*((now, beat(now, running=1, step=int(now), last_step_ns=1)) for now in (1.0, 8.0, 9.0)))
+    assert stepping(pulse, 8.0 + STALL_S)
