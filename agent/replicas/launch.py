@@ -15,6 +15,7 @@ from agent.adapters.adapter import Start
 from agent.adapters.engines import adapter
 from agent.replicas.record import Folder
 from vocab.messages import ReplicaSpec
+from vocab.observations import Member
 
 NICE_ON_CPU = ("nice", "-n", "10")  # on a CPU an engine takes all it gets; the daemons beside it come first
 OWN = (
@@ -50,11 +51,17 @@ def environment(
     """The environment of a replica: the agent's, with exactly its GPUs visible and marked as ours."""
     env = {key: text for key, text in inherited.items() if key not in OWN}
     env |= marks
-    env["CUDA_VISIBLE_DEVICES"] = "" if cpu else ",".join(member.gpu for member in spec.members)
+    env["CUDA_VISIBLE_DEVICES"] = "" if cpu else ",".join(map(visible, spec.members))
     env["PYTHONUNBUFFERED"] = "1"
     if cpu:
         env["OMP_NUM_THREADS"] = "1"
     return env
+
+
+def visible(member: Member) -> str:
+    """A member's device in the words of CUDA_VISIBLE_DEVICES."""
+    mig = member.mig
+    return member.gpu if mig is None or mig.ci is None else f"MIG-{member.gpu}/{mig.gi}/{mig.ci}"
 
 
 def spawn_detached(launch: Launch) -> int:

@@ -20,8 +20,19 @@ from vocab.observations import Exit, Member
 from wire.disk import sync_folder, write_durably
 
 REPLICA, BEAT = "CORRAL_REPLICA", "CORRAL_BEAT"
+UNIT_PREFIX = "corral-replica-"
 TAIL_BYTES = 32_768  # the causes of an engine with several processes stand above the last line
 KEPT_LOGS = 20  # folders of replicas that are no longer wanted, kept for their logs
+
+
+def place_of(replica: str) -> str:
+    """What a replica is called in a folder and as a unit: deployments may have a slash in their names."""
+    return replica.replace("/", ":")
+
+
+def unit_of(replica: str) -> str:
+    """The unit of a replica, where the root helper starts it."""
+    return f"{UNIT_PREFIX}{place_of(replica)}.service"
 
 
 def marks(replica: str, beat: Path) -> dict[str, str]:
@@ -71,7 +82,7 @@ class Folder:
     """``run_dir/replicas/ID``."""
 
     def __init__(self, run_dir: Path, replica: str) -> None:
-        self.path = run_dir.absolute() / "replicas" / replica
+        self.path = run_dir.absolute() / "replicas" / place_of(replica)
         self.beat = self.path / "beat"
         self.log = self.path / "log"
         self._intent = self.path / "intent.json"
@@ -145,13 +156,14 @@ def _remove(*paths: Path) -> None:
 def known(run_dir: Path) -> tuple[str, ...]:
     """The replicas that have a folder."""
     place = run_dir / "replicas"
-    return tuple(sorted(entry.name for entry in place.iterdir() if entry.is_dir())) if place.is_dir() else ()
+    names = (entry.name for entry in place.iterdir() if entry.is_dir()) if place.is_dir() else ()
+    return tuple(sorted(name.replace(":", "/") for name in names))
 
 
 def prune(run_dir: Path, keep: frozenset[str]) -> None:
     """Remove the oldest folders that hold only logs, all but the newest ``KEPT_LOGS``."""
     place = run_dir / "replicas"
-    idle = [place / name for name in known(run_dir) if name not in keep]
+    idle = [place / place_of(name) for name in known(run_dir) if name not in keep]
     idle.sort(key=lambda path: path.stat().st_mtime, reverse=True)
     for path in idle[KEPT_LOGS:]:
         for file in path.iterdir():

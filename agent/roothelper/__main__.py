@@ -14,7 +14,9 @@ from agent.roothelper.config import HelperConfig
 from agent.roothelper.duty import Duty
 from agent.roothelper.limits import Ledger
 from agent.roothelper.machine import Machine
+from agent.roothelper.replicas import ReplicaDuty
 from agent.roothelper.server import serve
+from agent.roothelper.systemd import Systemd
 from vocab.clock import SystemClock
 from vocab.errors import ConfigError, CorralError
 from wire import logs
@@ -77,8 +79,9 @@ def _serve_virtual(state: Path, place: Path | None, pause_file: Path | None) -> 
 
 
 def _duty(machine: Machine, config: HelperConfig) -> Duty:
-    ledger = Ledger(config.state_dir / "roothelper.limits.json")
-    return Duty(machine, config.services, config.pause_file, ledger, SystemClock())
+    ledger, clock = Ledger(config.state_dir / "roothelper.limits.json"), SystemClock()
+    replicas = ReplicaDuty(Systemd(), config.replicas, ledger, clock) if config.replicas is not None else None
+    return Duty(machine, config.services, config.pause_file, ledger, clock, replicas)
 
 
 def passed_socket() -> socket.socket:

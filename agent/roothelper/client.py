@@ -14,9 +14,13 @@ from agent.roothelper.requests import (
     AnyReply,
     AnyRequest,
     Ask,
+    ClearReplica,
     Collect,
+    EndReplica,
+    ReadReplica,
     Reboot,
     ResetGpus,
+    StartReplica,
     StartService,
     StopService,
     Survey,
@@ -34,6 +38,10 @@ PATIENCE_S: dict[type, float] = {  # a little more than the helper gives itself
     Collect: 130.0,
     ResetGpus: 110.0,
     Reboot: 60.0,
+    StartReplica: 75.0,  # it may wait for the starts of others
+    EndReplica: 20.0,
+    ReadReplica: 20.0,
+    ClearReplica: 45.0,
 }
 MOST_REPLY = 1024 * 1024
 CHILD_S = 20.0  # for a helper of a virtual node to listen; it takes a tenth of a second on an idle machine

@@ -13,6 +13,7 @@ from vocab.errors import InputError
 
 _UUID = re.compile(r"^GPU UUID:\s*(GPU-[0-9A-Fa-f-]+)\s*$", re.MULTILINE)
 _MINOR = re.compile(r"^Device Minor:\s*(\d+)\s*$", re.MULTILINE)
+_CAPABILITY = re.compile(r"^DeviceFileMinor:\s*(\d+)\s*$", re.MULTILINE)
 # of the system's own systemd: below slices and nothing else. Units of a user or a container may have any name.
 _UNIT = re.compile(r"^\d+:[^:]*:/(?:[^/\n]+\.slice/)*([A-Za-z0-9_.@\\-]+\.service)(?:/|$)", re.MULTILINE)
 
@@ -36,6 +37,21 @@ def node_of(uuid: str, known: dict[str, str]) -> str:
     if uuid not in known:
         raise InputError(f"{uuid} is not a GPU that this node's driver has")
     return known[uuid]
+
+
+def of_slice(proc: Path, node: str, gi: int, ci: int) -> tuple[str, ...]:
+    """The capabilities of a MIG instance of the GPU ``node``. Raises InputError for one that is not there."""
+    place = proc / "driver/nvidia/capabilities" / f"gpu{node.removeprefix('/dev/nvidia')}" / f"mig/gi{gi}"
+    found = []
+    for file in (place / "access", place / f"ci{ci}" / "access"):
+        try:
+            minor = _CAPABILITY.search(file.read_text(errors="replace"))
+        except OSError:
+            minor = None
+        if minor is None:
+            raise InputError(f"{node} has no MIG instance {gi}/{ci}")
+        found.append(f"/dev/nvidia-caps/nvidia-cap{minor[1]}")
+    return tuple(found)
 
 
 def holders(proc: Path, devices: dict[str, str]) -> tuple[Holder, ...]:

@@ -10,8 +10,10 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 
+from agent.replicas.record import UNIT_PREFIX
 from agent.roothelper.limits import Ledger
 from agent.roothelper.machine import Machine
+from agent.roothelper.replicas import ReplicaDuty
 from agent.roothelper.requests import (
     FABRIC_MANAGER,
     OWN_UNIT,
@@ -19,12 +21,16 @@ from agent.roothelper.requests import (
     AnyReply,
     AnyRequest,
     Ask,
+    ClearReplica,
     Collect,
     Denied,
+    EndReplica,
     Failed,
     Holder,
+    ReadReplica,
     Reboot,
     ResetGpus,
+    StartReplica,
     StartService,
     StopService,
     Survey,
@@ -64,13 +70,20 @@ class Duty:
     """One node's helper, without its socket. ``services`` may be stopped, in this order."""
 
     def __init__(
-        self, machine: Machine, services: tuple[str, ...], pause_file: Path, ledger: Ledger, clock: Clock
+        self,
+        machine: Machine,
+        services: tuple[str, ...],
+        pause_file: Path,
+        ledger: Ledger,
+        clock: Clock,
+        replicas: ReplicaDuty | None = None,
     ) -> None:
         self._machine = machine
         self._services = services
         self._pause_file = pause_file
         self._ledger = ledger
         self._clock = clock
+        self._replicas = replicas
         self._turn = threading.Lock()
 
     def perform(self, request: AnyRequest) -> AnyReply:
@@ -89,7 +102,8 @@ class Duty:
     def _perform(self, request: AnyRequest) -> AnyReply:
         match request:
             case Ask():
-                return Able(verbs=self._machine.verbs, services=self._services)
+                more = ("replicas",) if self._replicas is not None else ()
+                return Able(verbs=(*self._machine.verbs, *more), services=self._services)
             case Survey(gpus=gpus):
                 return self._survey(gpus)
             case StopService(unit=unit):
@@ -102,6 +116,10 @@ class Duty:
                 return self._reset(gpus)
             case Reboot():
                 return self._reboot()
+            case StartReplica() | EndReplica() | ReadReplica() | ClearReplica() if self._replicas is not None:
+                return self._replicas.perform(request)
+            case StartReplica() | EndReplica() | ReadReplica() | ClearReplica():
+                return Denied(why="the root helper's configuration has no [replicas]: see its example", impossible=True)
 
     def _survey(self, gpus: tuple[str, ...]) -> Surveyed:
         return Surveyed(
@@ -156,9 +174,12 @@ def in_the_way(holders: tuple[Holder, ...]) -> tuple[Holder, ...]:
 
 
 def strangers(holders: tuple[Holder, ...], services: tuple[str, ...]) -> tuple[Holder, ...]:
-    """Those that are neither a service that may be stopped, nor the vendor's own daemon, nor ours."""
+    """Those that are neither a service that may be stopped, nor the vendor's own daemon, nor ours.
+
+    Only root makes units of the system, and those of a replica's name are made here alone.
+    """
     known = {*services, *VENDOR, OWN_UNIT}
-    return tuple(each for each in holders if each.unit not in known)
+    return tuple(each for each in holders if each.unit not in known and not (each.unit or "").startswith(UNIT_PREFIX))
 
 
 def named(holders: tuple[Holder, ...]) -> str:

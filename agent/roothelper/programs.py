@@ -20,6 +20,8 @@ class Programs(msgspec.Struct, frozen=True, kw_only=True):
     nvidia_smi: Path = Path("/usr/bin/nvidia-smi")
     bug_report: Path = Path("/usr/bin/nvidia-bug-report.sh")
     systemctl: Path = Path("/usr/bin/systemctl")
+    systemd_run: Path = Path("/usr/bin/systemd-run")
+    journalctl: Path = Path("/usr/bin/journalctl")
     busctl: Path = Path("/usr/bin/busctl")
 
 

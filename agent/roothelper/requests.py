@@ -9,15 +9,19 @@ import msgspec
 
 from vocab.errors import InputError
 
-MOST_BYTES = 64 * 1024  # of a request; the longest real one names 16 GPUs
+MOST_BYTES = 64 * 1024  # of a request; the longest real one names 16 GPUs and an engine's options
 MOST_GPUS = 64
-OWN_UNIT = "corral-agent.service"  # of the agent, its children and the replicas that it started
+OWN_UNIT = "corral-agent.service"  # of the agent, its children, and the replicas that it started by itself
 FABRIC_MANAGER = "nvidia-fabricmanager.service"
 
 Uuid = Annotated[str, msgspec.Meta(pattern=r"^GPU-[0-9a-fA-F-]{8,40}\Z", max_length=48)]
 Unit = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_.@-]{1,120}\.service\Z", max_length=128)]
 ORDER = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}\Z"  # a folder bears its name
 Order = Annotated[str, msgspec.Meta(pattern=ORDER, max_length=64)]
+Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]{0,127}\Z", max_length=128)]
+OptionName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,63}\Z")]
+Word = Annotated[str, msgspec.Meta(max_length=4096)]
+Option = bool | int | float | Word | Annotated[tuple[Word, ...], msgspec.Meta(max_length=256)]
 Gpus = Annotated[tuple[Uuid, ...], msgspec.Meta(min_length=1, max_length=MOST_GPUS)]
 
 
@@ -64,7 +68,50 @@ class Reboot(Request, frozen=True, kw_only=True, tag="reboot"):
     """Reboot the node, on which nobody may be working."""
 
 
-AnyRequest = Ask | Survey | StopService | StartService | Collect | ResetGpus | Reboot
+class Slice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A MIG instance: of this GPU, GPU instance ``gi``, compute instance ``ci``."""
+
+    gpu: Uuid
+    gi: Annotated[int, msgspec.Meta(ge=0, le=255)]
+    ci: Annotated[int, msgspec.Meta(ge=0, le=255)]
+
+
+class StartReplica(Request, frozen=True, kw_only=True, tag="start_replica"):
+    """Start an engine as a unit of its own, in the one way that root's configuration gives it. No word of a command."""
+
+    replica: Name
+    deployment: Name
+    engine: Annotated[str, msgspec.Meta(pattern=r"^[a-z]{1,32}\Z")]
+    model: Annotated[str, msgspec.Meta(min_length=1, max_length=1024)]
+    gpus: Gpus
+    slices: Annotated[tuple[Slice, ...], msgspec.Meta(max_length=MOST_GPUS)] = ()  # of gpus, where it has parts of them
+    port: Annotated[int, msgspec.Meta(ge=1024, le=65535)]
+    drain_s: Annotated[float, msgspec.Meta(ge=0.0, le=86400.0)]
+    kill_s: Annotated[float, msgspec.Meta(ge=0.0, le=3600.0)]
+    options: Annotated[dict[OptionName, Option], msgspec.Meta(max_length=64)] = {}
+
+
+class EndReplica(Request, frozen=True, kw_only=True, tag="end_replica"):
+    """SIGTERM to a replica's main process, or to what it left behind; with ``kill`` SIGKILL to all of its unit."""
+
+    replica: Name
+    kill: bool = False
+
+
+class ReadReplica(Request, frozen=True, kw_only=True, tag="read_replica"):
+    """How does a replica's unit stand, and how did its process end?"""
+
+    replica: Name
+
+
+class ClearReplica(Request, frozen=True, kw_only=True, tag="clear_replica"):
+    """Forget a replica that has ended."""
+
+    replica: Name
+
+
+AnyReplicaRequest = StartReplica | EndReplica | ReadReplica | ClearReplica
+AnyRequest = Ask | Survey | StopService | StartService | Collect | ResetGpus | Reboot | AnyReplicaRequest
 
 
 class Holder(msgspec.Struct, frozen=True, kw_only=True):
@@ -119,7 +166,28 @@ class Surveyed(Reply, frozen=True, kw_only=True, tag="surveyed"):
     inhibitors: tuple[str, ...] | None = None
 
 
-AnyReply = Done | Denied | Failed | Able | Surveyed
+class Started(Reply, frozen=True, kw_only=True, tag="started"):
+    """A replica's unit runs, and this is its main process."""
+
+    pid: int
+
+
+class ReplicaRun(Reply, frozen=True, kw_only=True, tag="replica_run"):
+    """The last run of a replica's unit. ``result`` is systemd's word (``success``, ``exit-code``, ``oom-kill``, …).
+
+    ``known`` is false where systemd has no such unit (any more). ``log``: the end of what it wrote.
+    """
+
+    known: bool
+    runs: bool = False
+    pid: int = 0
+    result: str = ""
+    code: int | None = None
+    signal: int | None = None
+    log: str = ""
+
+
+AnyReply = Done | Denied | Failed | Able | Surveyed | Started | ReplicaRun
 
 _REQUEST = msgspec.json.Decoder(AnyRequest)
 _REPLY = msgspec.json.Decoder(AnyReply)

@@ -1,6 +1,7 @@
 import socket
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from agent.replicas import ports
@@ -8,6 +9,8 @@ from agent.replicas.launch import command, environment
 from agent.replicas.record import KEPT_LOGS, Folder, known, marks, prune
 from tests.agent.replicas.node import spec
 from vocab.errors import Refused
+from vocab.events import Mig
+from vocab.observations import Member
 
 
 def test_the_command_line_says_all_that_an_engine_needs(tmp_path: Path) -> None:
@@ -62,3 +65,16 @@ def test_logs_of_replicas_that_are_gone_are_kept_for_a_while(tmp_path: Path) -> 
     prune(tmp_path, frozenset({"r00"}))
     assert len(known(tmp_path)) == KEPT_LOGS + 1
     assert "r00" in known(tmp_path)
+
+
+def test_a_replica_whose_deployment_has_a_slash_is_found_again(tmp_path: Path) -> None:
+    folder = Folder(tmp_path, "org/chat-1")
+    folder.make()
+    folder.log.write_text("last words\n")
+    assert known(tmp_path) == ("org/chat-1",)
+    assert Folder(tmp_path, known(tmp_path)[0]).path == folder.path
+
+
+def test_a_part_of_a_gpu_is_seen_by_its_own_name(tmp_path: Path) -> None:
+    made = msgspec.structs.replace(spec("r1", "GPU-1"), members=(Member(node="n1", gpu="GPU-1", mig=Mig(2, 0)),))
+    assert environment(made, {}, {}, cpu=False)["CUDA_VISIBLE_DEVICES"] == "MIG-GPU-1/2/0"
