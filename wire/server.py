@@ -120,8 +120,8 @@ def token_gate(token: str | None, open_paths: frozenset[str] = frozenset()) -> M
     async def gate(request: web.Request, handler: Handler) -> web.StreamResponse:
         if token is None or is_open(request.path, open_paths):
             return await handler(request)
-        given = request.headers.get("Authorization", "").removeprefix("Bearer ")
-        if not hmac.compare_digest(given.encode(), token.encode()):
+        given = request.headers.get("Authorization", "").removeprefix("Bearer ").encode("utf-8", "surrogateescape")
+        if not hmac.compare_digest(given, token.encode()):
             return unauthorized()
         return await handler(request)
 
