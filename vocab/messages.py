@@ -112,6 +112,7 @@ class ReplicaStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     exit: Exit | None = None
     observed: bool = False  # found, not started by us: it is never signalled
     owner: Owner | None = None  # of an observed one
+    serves: bool = True  # False: GPU work of others that is no server, as training
     engine: str = ""
     model: str = ""  # as an observed one calls it itself
     healthy: bool = True  # its door answers

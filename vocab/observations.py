@@ -208,6 +208,7 @@ class ReplicaSeen(Observation, frozen=True, kw_only=True, omit_defaults=True, ta
     phase: str | None = None  # starting, ready, draining or stopped
     observed: bool = False
     owner: Owner | None = None  # of an observed one
+    serves: bool = True  # False: GPU work of others that is no server, as training
     engine: str | None = None
     model: str | None = None  # as it calls it itself
     ready: bool | None = None

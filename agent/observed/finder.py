@@ -1,11 +1,13 @@
-"""Who serves on these GPUs: from the processes that the driver lists to the servers that they belong to.
+"""Who is on these GPUs: from the processes that the driver lists to the servers that they belong to, and the rest.
 
 A server is the nearest of a GPU process and its ancestors whose command line names an engine. Workers of one server
 (its tensor-parallel ranks) make one replica over all their GPUs. Only a port of such a server is ever asked: bytes
 that are not meant for it can end a training job (rendezvous stores and NCCL's sockets listen, too). Nothing is
-guessed: a server whose ports may not be read is *hidden*.
+guessed: a server whose ports may not be read is *hidden*. What belongs to no server is the *work* of its owner, but for
+what the agent itself has started and the programs that stand beside any work.
 """
 
+import os
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import PurePath
 
@@ -15,11 +17,13 @@ from agent.adapters.adapter import Adapter
 from agent.adapters.engines import by_command, flag
 from agent.observed.owner import owner_of
 from agent.observed.processes import Address, Process, Processes
+from agent.observed.work import Work
 from vocab.observations import Owner
 
 DOORS_S = 60.0  # a server keeps its port for life
 MOST_PORT, PORT_DIGITS = 65_535, 5
 GONE = "?"  # the program of a process that ended while it was looked at
+BESIDE = ("nvidia-", "nv-hostengine", "nvvs", "dcgm-exporter", "Xorg", "Xwayland", "gnome-shell")  # is nobody's work
 WRAPPERS = ("python", "bash", "sh", "nice", "env", "numactl", "taskset")  # what may stand before a program's name
 
 
@@ -40,6 +44,13 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
     port: int | None = None
 
 
+class Found(msgspec.Struct, frozen=True):
+    """What one look at the process table shows."""
+
+    servers: tuple[Server, ...] = ()
+    works: tuple[Work, ...] = ()  # one a process
+
+
 class Finder:
     """Looks at the process table. Blocking: run it beside the loop."""
 
@@ -48,8 +59,8 @@ class Finder:
         self._engines: dict[Process, Adapter | None] = {}  # by their command lines, which stay
         self._doors: dict[Process, tuple[float, tuple[str, ...]]] = {}  # where a server was found to listen, and when
 
-    def find(self, listed: Mapping[str, Collection[int]], ours: frozenset[int], now: float) -> tuple[Server, ...]:
-        """The servers behind the processes that the driver lists, by GPU; what leads or is in ``ours`` is left out.
+    def find(self, listed: Mapping[str, Collection[int]], ours: frozenset[int], now: float) -> Found:
+        """Who is behind the processes that the driver lists, by GPU; what leads or is in ``ours`` is left out.
 
         ``now`` (monotonic) tells how old what was found before is.
         """
@@ -59,27 +70,29 @@ class Finder:
                 gpus_of.setdefault(pid, set()).add(gpu)
         heads: dict[int, tuple[Process, Adapter, list[int]]] = {}
         known: dict[int, Process | None] = {}
+        works = []
         for pid in sorted(gpus_of):
-            if found := self._head(pid, ours, known):
+            lineage = self._processes.lineage(pid, known)
+            if not lineage or _is_ours(lineage, ours):
+                continue
+            if found := self._head(lineage):
                 below, head, engine = found
                 heads.setdefault(head.pid, (head, engine, []))[2].extend((*below, pid))
+            elif work := self._work(lineage[0], tuple(gpu for gpu in listed if gpu in gpus_of[pid])):
+                works.append(work)
         self._engines = {process: self._engines[process] for process in known.values() if process in self._engines}
-        return tuple(
+        servers = tuple(
             self._server(head, engine, pids, tuple(gpu for gpu in listed if _holds(gpu, pids, gpus_of)), now)
             for head, engine, pids in heads.values()
         )
+        return Found(servers, tuple(works))
 
     def doubt(self, process: Process) -> None:
         """Nobody answers where it was found to listen: look anew."""
         self._doors.pop(process, None)
 
-    def _head(
-        self, pid: int, ours: frozenset[int], known: dict[int, Process | None]
-    ) -> tuple[list[int], Process, Adapter] | None:
-        """The server that a GPU process belongs to, and what stands between the two; None if there is none, or ours."""
-        lineage = self._processes.lineage(pid, known)
-        if any(each.pid in ours or each.session in ours for each in lineage):
-            return None
+    def _head(self, lineage: Sequence[Process]) -> tuple[list[int], Process, Adapter] | None:
+        """The server that a GPU process belongs to, and what stands between the two; None if there is none."""
         for place, each in enumerate(lineage):
             if each not in self._engines:
                 self._engines[each] = by_command(self._words(each.pid))
@@ -88,14 +101,25 @@ class Finder:
                 return [one.pid for one in lineage[1:place]], each, engine
         return None
 
+    def _work(self, process: Process, gpus: tuple[str, ...]) -> Work | None:
+        """What a process that belongs to no server does there: its owner's work, or nobody's."""
+        words = self._words(process.pid) or self._processes.command(process.pid)
+        program = PurePath(words[0]).name if words else ""
+        if not program or program.startswith(BESIDE):
+            return None
+        return Work(owner=self._owner(process, program), session=process.session, gpus=gpus, pids=(process.pid,))
+
+    def _owner(self, process: Process, program: str) -> Owner:
+        hostname = self._processes.variable(process.pid, "HOSTNAME")
+        return owner_of(self._processes.cgroup(process.pid), process.uid, program, hostname)
+
     def _server(self, head: Process, engine: Adapter, pids: Sequence[int], gpus: tuple[str, ...], now: float) -> Server:
-        words, processes = self._words(head.pid), self._processes
+        words = self._words(head.pid)
         said = (flag(words, "--port", "--listen") or "").rpartition(":")[2]
         port = _port(said) or engine.default_port
-        hostname = processes.variable(head.pid, "HOSTNAME")
         return Server(
             process=head,
-            owner=owner_of(processes.cgroup(head.pid), head.uid, PurePath(words[0]).name if words else GONE, hostname),
+            owner=self._owner(head, PurePath(words[0]).name if words else GONE),
             engine=engine,
             gpus=gpus,
             pids=tuple(dict.fromkeys((head.pid, *sorted(pids)))),
@@ -138,6 +162,11 @@ class Finder:
 
 def _holds(gpu: str, pids: Sequence[int], gpus_of: Mapping[int, Collection[str]]) -> bool:
     return any(gpu in gpus_of.get(pid, ()) for pid in pids)
+
+
+def _is_ours(lineage: Sequence[Process], ours: frozenset[int]) -> bool:
+    """Whether it is of a replica of ours, or this agent started it (an active check)."""
+    return lineage[-1].parent == os.getpid() or any(each.pid in ours or each.session in ours for each in lineage)
 
 
 def _is_wrapper(word: str) -> bool:

@@ -1,4 +1,4 @@
-"""The source of observed replicas: looks every few seconds who serves on the node's GPUs, and asks them how they are.
+"""The source of observed replicas: looks every few seconds who is on the node's GPUs, and asks servers how they are.
 
 The process table is read beside the loop, for a process in trouble can block its reader; a look that does not come
 back is reported and not repeated until it does.
@@ -12,10 +12,11 @@ from concurrent.futures import Future
 
 import msgspec
 
-from agent.observed.finder import Finder, Server
+from agent.observed.finder import Finder, Found, Server
 from agent.observed.processes import Processes
 from agent.observed.sighting import Sighting, name_of
 from agent.observed.talk import Talk, Word
+from agent.observed.work import Work, by_owner
 from agent.sources.source import Emit
 from vocab.clock import Clock
 from vocab.messages import ReplicaStatus
@@ -64,14 +65,16 @@ class ObservedSource:
         self._every_s = every_s
         self._hangs_s = hangs_s
         self._sightings: dict[str, Sighting] = {}
+        self._works: dict[str, Work] = {}
         self._said: SourceState | None = None
-        self._look: asyncio.Future[tuple[Server, ...]] | None = None  # one at a time
+        self._look: asyncio.Future[Found] | None = None  # one at a time
         self._looks = 0
         self._began = clock.monotonic()
 
     def statuses(self) -> tuple[ReplicaStatus, ...]:
         """Every observed replica, as the controller is told."""
-        return tuple(sighting.status() for _, sighting in sorted(self._sightings.items()))
+        servers = (sighting.status() for _, sighting in sorted(self._sightings.items()))
+        return (*servers, *(work.status(self._node) for _, work in sorted(self._works.items())))
 
     def has_looked(self) -> bool:
         """Whether its list can be taken for whole: what is missing on it has ended, and is not just not found yet."""
@@ -88,10 +91,11 @@ class ObservedSource:
         """One look: who is there, how they are, who has gone. Without a GPU that tells its processes, nothing."""
         if not self._candidates():
             return
-        servers = await self._find()
-        if servers is None:
+        found = await self._find()
+        if found is None:
             self._say(emit, "degraded", STUCK)
             return
+        servers = found.servers
         hidden = sorted({str(server.owner) for server in servers if server.urls is None})
         self._say(emit, "degraded" if hidden else "up", MAY_NOT if hidden else None, tuple(hidden))
         gone = self._follow(servers)
@@ -105,7 +109,21 @@ class ObservedSource:
             emit(sighting.gone(at))
         for sighting in self._sightings.values():
             emit(sighting.seen(at))
+        self._tell_works(found, emit, at)
         self._looks += 1
+
+    def _tell_works(self, found: Found, emit: Emit, at: float) -> None:
+        """Take the rest in: also a server that cannot be followed holds its GPUs."""
+        followed = {sighting.server.process for sighting in self._sightings.values()}
+        hidden = [_unasked(server) for server in found.servers if server.process not in followed]
+        before, self._works = self._works, by_owner((*found.works, *hidden), self._node)
+        for name, work in before.items():
+            if name not in self._works:
+                emit(work.seen(self._node, at, "stopped"))
+        for name, work in self._works.items():
+            if name not in before:
+                log.info("others work on GPUs", extra={"replica": name, "owner": str(work.owner)})
+            emit(work.seen(self._node, at))
 
     def _follow(self, servers: tuple[Server, ...]) -> list[Sighting]:
         """Take the servers of this look in; those that have ended."""
@@ -124,8 +142,8 @@ class ObservedSource:
             self._sightings[name] = known
         return [sighting for name, sighting in before.items() if name not in self._sightings]
 
-    async def _find(self) -> tuple[Server, ...] | None:
-        """The servers on the node's GPUs; None if the process table does not answer in time."""
+    async def _find(self) -> Found | None:
+        """Who is on the node's GPUs; None if the process table does not answer in time."""
         if self._look is None:
             self._look = _beside(self._finder, self._candidates(), self._ours(), self._clock.monotonic())
         try:
@@ -138,11 +156,16 @@ class ObservedSource:
                 self._look = None
 
     def _candidates(self) -> dict[str, Collection[int]]:
-        """What the driver lists; a GPU that tells nothing now keeps the servers that were seen on it."""
-        listed: dict[str, Collection[int]] = dict(self._listed())
+        """What the driver lists; a GPU that tells nothing now keeps what was seen on it."""
+        told = self._listed()
+        listed: dict[str, Collection[int]] = dict(told)
         for sighting in self._sightings.values():
             for gpu in sighting.server.gpus:
                 listed[gpu] = {*listed.get(gpu, ()), sighting.server.process.pid}
+        for work in self._works.values():
+            for gpu in work.gpus:
+                if gpu not in told:
+                    listed[gpu] = {*listed.get(gpu, ()), *work.pids}
         return listed
 
     def _say(self, emit: Emit, state: str, error: str | None, unsupported: tuple[str, ...] = ()) -> None:
@@ -170,11 +193,16 @@ async def _ask(sighting: Sighting, talk: Talk) -> None:
     sighting.heard(await talk.word(sighting.url, sighting.server.engine))
 
 
+def _unasked(server: Server) -> Work:
+    """A server that is known by its processes alone."""
+    return Work(owner=server.owner, session=server.process.session, gpus=server.gpus, pids=server.pids)
+
+
 def _beside(
     finder: Finder, listed: Mapping[str, Collection[int]], ours: frozenset[int], now: float
-) -> asyncio.Future[tuple[Server, ...]]:
+) -> asyncio.Future[Found]:
     """Find in a thread that nobody waits for at the end: one that is blocked must not keep the agent alive."""
-    done: Future[tuple[Server, ...]] = Future()
+    done: Future[Found] = Future()
 
     def work() -> None:
         try:

@@ -45,6 +45,8 @@ class MemoryProbe(msgspec.Struct):
         return ()
 
     def _replica(self, seen: ReplicaSeen) -> None:
+        if not seen.serves:
+            return  # what it owns up to is on the list; for what is not, it does not answer
         if seen.exit is not None or seen.phase == "stopped":
             self.replicas.pop(seen.replica, None)
         elif gpus := [member.gpu for member in seen.members] or list(seen.gpus):

@@ -57,6 +57,8 @@ class ReplicaProbe(msgspec.Struct):
     def observe(self, observation: AnyObservation, scene: Scene, now: float) -> Sequence[Verdict]:
         """Take in what is about a replica, its processes, its log or its GPUs."""
         match observation:
+            case ReplicaSeen(serves=False):
+                return ()  # somebody's work of which nothing can be told but that it is there
             case ReplicaSeen():
                 return self._looked(observation, scene, now)
             case ProcessSeen():

@@ -11,7 +11,7 @@ from controller.core.actions import move
 from controller.core.fleet import Fleet
 from controller.core.replicas import Replica
 from controller.core.retire import changed
-from vocab.lines import ActionLine, ConditionLine, StateLine
+from vocab.lines import ActionLine, ConditionLine, StateLine, Target
 from vocab.states import TERMINAL_ACTIONS, ActionKind, ActionState, ReplicaState
 
 WHY = "its owner has ended it"
@@ -39,4 +39,13 @@ def _over(fleet: Fleet, replica: Replica, now: float) -> Iterator[ActionLine | C
     for condition in fleet.conditions_on(replica.subject):
         yield conditions.end(condition, now)
     before = fleet.ledger.words.get(replica.subject)
-    yield StateLine(at=now, subject=replica.subject, from_=before, to=ReplicaState.STOPPED, why=WHY, observed=True)
+    yield StateLine(
+        at=now,
+        subject=replica.subject,
+        from_=before,
+        to=ReplicaState.STOPPED,
+        why=WHY,
+        deployment=replica.deployment,
+        target=Target(node=replica.node, gpus=replica.gpus),
+        observed=True,
+    )

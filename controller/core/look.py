@@ -1,6 +1,6 @@
 """The views, drawn from the fleet: for the API, and the last lines of a replay."""
 
-from controller.core import words
+from controller.core import restart, words
 from controller.core.deployments import staying
 from controller.core.fleet import Fleet
 from controller.core.ledger import FLEET
@@ -90,6 +90,7 @@ def _gpu(fleet: Fleet, gpu: Gpu, now: float) -> GpuView:
         readings=status.readings if status else None,
         error=status.error if status else None,
         replica=living[0].id if living else None,
+        used_by=tuple(dict.fromkeys(restart.owner(fleet, each) for each in living if each.observed)),
     )
 
 
@@ -112,6 +113,7 @@ def _replica(fleet: Fleet, replica: Replica) -> ReplicaView:
         pid=status.pid if status else None,
         observed=replica.observed,
         owner=str(status.owner) if status and status.owner else "",
+        serves=status.serves if status else True,
         engine=(status.engine if status else "") or (deployment.engine if deployment else ""),
     )
 

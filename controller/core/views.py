@@ -26,6 +26,7 @@ class GpuView(msgspec.Struct, frozen=True, kw_only=True):
     readings: Readings | None = None
     error: str | None = None
     replica: str | None = None
+    used_by: tuple[str, ...] = ()  # owners of what runs there and is not Corral's
 
 
 class NodeView(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,6 +67,7 @@ class ReplicaView(msgspec.Struct, frozen=True, kw_only=True):
     pid: int | None = None
     observed: bool = False  # found, and not ours: Corral never signals it
     owner: str = ""  # of an observed one
+    serves: bool = True  # False: others' GPU work that is no server
     engine: str = ""
 
 

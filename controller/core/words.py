@@ -83,6 +83,9 @@ def _why_replica(fleet: Fleet, replica: Replica, to: ReplicaState) -> str:
     if codes and to is not ReplicaState.READY:
         return ", ".join(codes)
     status = replica.status
+    if status is not None and status.phase == "ready" and not status.admitting:
+        for hold in (hold for gpu in replica.gpus for hold in fleet.holds_on(gpu)):
+            return f"it is shut: {hold.subject.gpu or hold.subject.node} is held by {hold.owner}: {hold.reason}"
     if status is not None and status.exit is not None:
         return f"exit: {status.exit.reason or status.exit.text or status.exit.code}"
     return "its agent reports it so" if status is not None else f"placed on {replica.node}"

@@ -26,7 +26,7 @@ from controller.store.tables import (
     standing,
 )
 from vocab.events import Event, Severity
-from vocab.lines import ActionLine, AnyLine, EventLine, IncidentLine
+from vocab.lines import ActionLine, AnyLine, EventLine, IncidentLine, StateLine
 from vocab.messages import Desired, NodeFacts
 
 OPENING = 4  # the condition that opens an incident stands a line or two before it
@@ -151,7 +151,7 @@ async def incident_lines(connection: AsyncConnection, incident: str) -> list[Cha
 
 
 async def gpu_lines(connection: AsyncConnection, gpu: str) -> list[Change]:
-    """One GPU's story in order: all lines about it, and the whole stories of its incidents."""
+    """One GPU's story in order: all lines about it, the whole stories of its incidents, and who came and went."""
     mine = await _changes(connection, select(changes).where(changes.c.gpu == gpu))
     incidents = {name for each in mine if (name := change.incident_of(each.line))}
     named = select(standing.c.key, standing.c.line).where(standing.c.kind == "incident")
@@ -160,7 +160,20 @@ async def gpu_lines(connection: AsyncConnection, gpu: str) -> list[Change]:
         line = change.decode(row.line)
         if isinstance(line, IncidentLine) and (line.root in ids or ids.intersection(line.events)):
             incidents.add(row.key)
-    return await _stories(connection, incidents, also=changes.c.gpu == gpu)
+    guests = await _guests(connection, gpu)
+    states = and_(changes.c.kind == "state", changes.c.subject.in_(guests))
+    return await _stories(connection, incidents, also=or_(changes.c.gpu == gpu, states))
+
+
+async def _guests(connection: AsyncConnection, gpu: str) -> set[str]:
+    """The replicas that were started or found on a GPU, as subjects."""
+    placed = select(standing.c.line).where(standing.c.kind.in_(("action", "state")), standing.c.line.contains(gpu))
+    lines = [change.decode(line) for line in (await connection.execute(placed)).scalars()]
+    return {
+        subject_text(line.subject)
+        for line in lines
+        if isinstance(line, ActionLine | StateLine) and line.target is not None and gpu in line.target.gpus
+    }
 
 
 async def _stories(connection: AsyncConnection, incidents: set[str], also: Any) -> list[Change]:

@@ -108,9 +108,17 @@ def _to_do(fleet: dict[str, Any], console: Console) -> None:
             console.print(f"        allow it with: corral approve {action['id']}")
 
 
+def _places(fleet: dict[str, Any], replica: dict[str, Any]) -> str:
+    """The indices of its GPUs."""
+    indices = [str(gpu["index"]) for node in fleet["nodes"] for gpu in node["gpus"] if gpu["uuid"] in replica["gpus"]]
+    return f"GPU {', '.join(indices)}"
+
+
 def _observed(fleet: dict[str, Any], console: Console) -> None:
     """What runs on the GPUs and is not Corral's."""
     for replica in fleet.get("replicas", ()):
         if replica.get("observed"):
-            told = f"{replica['replica']} {replica['state']}: {replica['model']} by {replica['owner']}"
+            serves = replica.get("serves", True)
+            what = f"{replica['state']}: {replica['model']}" if serves else f"works on {_places(fleet, replica)}"
+            told = f"{replica['replica']} {what} by {replica['owner']}"
             console.print(f"[cyan]observed[/] {escape(told)}; Corral never signals it")

@@ -52,6 +52,7 @@ class Statuses:
             exit=seen.exit,
             observed=seen.observed or (before is not None and before.observed),
             owner=seen.owner or (before.owner if before else None),
+            serves=seen.serves and (before is None or before.serves),
             model=seen.model or (before.model if before else ""),
         )
 

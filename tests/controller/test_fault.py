@@ -2,11 +2,15 @@
 
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from controller.config import DeploymentConfig
 from controller.mind import real_core
 from tests.controller.house import RAW, House, event, house
 from tests.controller.node import Node, break_gpu
-from vocab.lines import ActionLine, AnyLine, HoldLine
+from vocab.lines import ActionLine, AnyLine, HoldLine, StateLine
+from vocab.messages import ReplicaStatus
+from vocab.observations import Member, Owner
 from vocab.states import ActionKind, ActionState
 
 DEPLOYMENTS = (DeploymentConfig(name="chat", replicas=2, model="smollm2"),)
@@ -143,3 +147,36 @@ async def test_deployment_that_left_the_configuration_is_drained(tmp_path: Path)
         await node.send()
         desired = await node.obey()
         assert {spec.phase for spec in desired.replicas} <= {"drain", "stop"}
+
+
+async def test_the_story_of_a_held_gpu_tells_why_its_replica_is_shut(tmp_path: Path) -> None:
+    async with house(tmp_path, make_core=real_core, deployments=DEPLOYMENTS) as home:
+        node = Node(home)
+        await node.send()
+        desired = await node.settle()
+        spec = desired.replicas[0]
+        await home.post("holds", {"subject": {"gpu": spec.members[0].gpu}, "reason": "a new riser"})
+        node.replicas = tuple(replace(one, admitting=one.replica != spec.replica) for one in node.replicas)
+        await node.send()
+        lines = await explain(home, spec.members[0].gpu)
+    told = [line.why for line in lines if isinstance(line, StateLine) and line.subject.replica == spec.replica]
+    assert told[-1].startswith(f"it is shut: {spec.members[0].gpu} is held by operator: a new riser")
+
+
+async def test_the_story_of_a_gpu_tells_who_else_worked_there(tmp_path: Path) -> None:
+    async with house(tmp_path, make_core=real_core) as home:
+        node = Node(home)
+        gpu = node.facts.gpus[0].uuid
+        work = ReplicaStatus(
+            replica="job-42@n1", deployment="", members=(Member(node="n1", gpu=gpu),), phase="ready", ready=True,
+            admitting=True, observed=True, owner=Owner(kind="slurm", name="job-42", uid=1000), serves=False,
+        )  # fmt: skip
+        node.replicas = (work,)
+        await node.send()
+        assert (await home.get(f"gpus/{gpu}"))["used_by"] == ["slurm job-42, uid 1000"]
+        node.replicas = ()
+        await node.send()
+        lines = await explain(home, gpu)
+        assert (await home.get(f"gpus/{gpu}"))["used_by"] == []
+    told = [line.to for line in lines if isinstance(line, StateLine) and line.subject.replica == "job-42@n1"]
+    assert told == ["ready", "stopped"]

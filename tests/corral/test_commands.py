@@ -284,6 +284,14 @@ def test_status_says_why_gpus_are_unknown_and_who_holds_the_node(controller: Con
     assert "h7 on the node by operator: new [PSU]" in output
 
 
+def test_status_names_the_owner_of_gpu_work_that_is_no_server(controller: Controller) -> None:
+    owner = "slurm job-42, uid 1000"
+    work = {"replica": "job-42@n1", "state": "ready", "model": "", "owner": owner, "observed": True, "serves": False}
+    controller.fleet["replicas"] = [work | {"gpus": [GPU, OTHER]}]
+    output = corral(controller, "status").output
+    assert "observed job-42@n1 works on GPU 0, 1 by slurm job-42, uid 1000; Corral never signals it" in output
+
+
 def test_only_what_a_person_can_approve_is_offered_for_approval(controller: Controller) -> None:
     controller.fleet["actions_waiting"] = [{"id": "a2", "of": "drain", "why": "without it too few would serve"}]
     output = corral(controller, "status").output

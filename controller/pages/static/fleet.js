@@ -98,9 +98,9 @@ function drawObserved(fleet, name) {
   byId("observed-count").textContent = found.length || "";
   keep(byId("observed"), found, (each) => each.replica, () => make("div", { class: "item" }), (element, each) => {
     element.dataset.tone = tone(each.state);
-    fill(element, [each.state, each.model, each.owner, each.engine, each.gpus], () => [
-      make("div", { class: "row" }, make("strong", { title: each.url }, each.replica), make("span", { class: "spring" }), make("span", { class: "word" }, each.state)),
-      make("p", {}, `${each.engine} serves ${each.model || "a model"} on ${each.gpus.map((gpu) => name({ gpu })).join(", ")}`),
+    fill(element, [each.state, each.model, each.owner, each.engine, each.gpus, each.serves], () => [
+      make("div", { class: "row" }, make("strong", { title: each.url }, each.replica), make("span", { class: "spring" }), each.serves ? make("span", { class: "word" }, each.state) : null),
+      make("p", {}, `${each.serves ? `${each.engine} serves ${each.model || "a model"}` : "works"} on ${each.gpus.map((gpu) => name({ gpu })).join(", ")}`),
       make("p", { class: "muted" }, `${each.owner} · observed: Corral never signals it`),
     ]);
   });

@@ -137,6 +137,43 @@ async def test_a_gpu_that_tells_nothing_any_more_does_not_take_its_replica_away(
     assert {member.gpu for member in seen.members} == {"A", "B"}
 
 
+async def test_a_training_is_told_with_its_owner_and_gpus_and_never_asked(bench):
+    bench.tree.add(12, "python3", "train.py", cgroup="0::/system.slice/train.service")
+    bench.tree.add(13, "python3", "train.py", cgroup="0::/system.slice/train.service")
+    async with Engine().serving() as engine:
+        bench.tree.listen(12, engine.port)
+        (seen,) = await bench.look()
+        assert engine.asked == []
+    assert (seen.replica, seen.serves, seen.observed, seen.pids) == ("train.service@n1", False, True, (12, 13))
+    assert [member.gpu for member in seen.members] == ["A", "B"]
+    (status,) = bench.source.statuses()
+    assert (str(status.owner), status.serves, status.url) == ("systemd-unit train.service, uid 1000", False, "")
+
+
+async def test_work_that_has_left_its_gpus_is_gone_though_its_process_lives(bench):
+    bench.tree.add(12, "/opt/conda/bin/jupyter-lab")
+    bench.tree.add(13, "/opt/conda/bin/jupyter-lab", parent=12, session=12)
+    await bench.look()
+    bench.listed = {"A": [], "B": [13]}
+    (seen,) = await bench.look()
+    assert (seen.replica, [member.gpu for member in seen.members]) == ("jupyter-lab:12@n1", ["B"])
+    bench.listed = {"A": [], "B": []}
+    (seen,) = await bench.look()
+    assert (seen.replica, seen.phase, bench.source.statuses()) == ("jupyter-lab:12@n1", "stopped", ())
+
+
+async def test_work_on_a_gpu_that_tells_nothing_any_more_stays_until_its_process_ends(bench):
+    bench.tree.add(12, "python3", "train.py")
+    bench.listed = {"A": [12]}
+    await bench.look()
+    bench.listed = {}
+    (seen,) = await bench.look()
+    assert [member.gpu for member in seen.members] == ["A"]
+    bench.tree.end(12)
+    (seen,) = await bench.look()
+    assert seen.phase == "stopped"
+
+
 async def test_one_that_closes_its_port_and_lives_on_is_draining(bench):
     async with Engine().serving() as engine:
         bench.start(engine.port)
@@ -218,10 +255,11 @@ class Blind(Processes):
         return None
 
 
-async def test_without_the_right_to_see_its_ports_nothing_is_guessed_and_that_is_said(bench):
+async def test_without_the_right_to_see_its_ports_it_is_work_and_that_is_said(bench):
     bench.source = ObservedSource("n1", lambda: bench.listed, lambda: NONE, bench.clock, Blind(bench.tree.root))
     bench.start(8000)
-    assert await bench.look() == []
+    (seen,) = await bench.look()
+    assert (seen.replica, seen.serves) == ("vllm.service@n1", False)
     assert bench.states == [("degraded", ("systemd-unit vllm.service, uid 1000",))]
     assert "CAP_SYS_PTRACE" in bench.heard[0].error
 

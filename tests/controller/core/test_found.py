@@ -143,3 +143,55 @@ def test_an_engine_is_started_with_the_options_of_its_deployment(node: Shared) -
     desired = world.core.desired("n1")
     assert desired is not None
     assert [(spec.engine, spec.model, spec.options) for spec in desired.replicas] == [("vllm", "/m/llama", options)]
+
+
+def train(node: Shared, *gpus: int) -> None:
+    """A training on these GPUs; none: it has ended."""
+    unit = Owner(kind="slurm", name="job-42", uid=1000)
+    node.serve(*gpus, deployment="", replica=WORK, owner=unit, engine="", url="", serves=False)
+
+
+WORK = "job-42@n1"
+
+
+def test_others_work_is_shown_with_its_owner_and_takes_its_gpus_from_placement(node: Shared) -> None:
+    train(node, 0, 1, 2, 3)
+    world = World([node], [Deployment(name="chat", replicas=1, min_ready=1)])
+    world.run(12)
+    view = world.core.view()
+    (work,) = [each for each in view.replicas if each.observed]
+    assert (work.replica, work.serves, work.owner) == (WORK, False, "slurm job-42, uid 1000")
+    assert view.nodes[0].gpus[0].used_by == ("slurm job-42, uid 1000",)
+    assert view.counts["free"] == 0
+    assert view.deployments[0].ready == 0
+    assert view.deployments[0].short_because == "1 to start: no GPU is free: 4 occupied"
+    assert not view.holds
+    train(node)
+    world.run(12)
+    assert world.core.view().deployments[0].ready == 1
+
+
+def test_a_repair_waits_for_the_owner_of_work_that_it_would_end(node: Shared) -> None:
+    train(node, 0)
+    world = World([node])
+    world.run(12)
+    node.hit(node.gpus[0], "xid:119", world.now)
+    world.run(60)
+    (drain,) = [a for a in world.actions(ActionKind.DRAIN) if a.subject.replica == WORK]
+    assert (drain.state, "slurm job-42, uid 1000" in drain.why) == ("waiting", True)
+    assert not [a for a in world.actions(ActionKind.RESET_GPU) if a.state == "ordered"]
+    train(node)
+    world.run(60)
+    assert [a for a in world.actions(ActionKind.RESET_GPU) if a.state != "waiting"]
+
+
+def test_a_boot_for_another_gpu_lists_the_work_that_it_would_end(node: Shared) -> None:
+    train(node, 3)
+    world = World([node])
+    world.run(12)
+    node.hit(node.gpus[0], "xid:79", world.now)
+    world.run(60)
+    boots = [a for a in world.actions(ActionKind.REBOOT_NODE) if a.state == "waiting"]
+    assert boots
+    assert WORK in {subject.replica for subject in boots[-1].disrupts}
+    assert not [a for a in world.actions(ActionKind.REBOOT_NODE) if a.state == "ordered"]
