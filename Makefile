@@ -5,6 +5,7 @@
 SHELL  := /bin/sh
 PYTHON ?= python3
 VENV   := .venv
+WORKERS ?= 2
 PIP    := $(VENV)/bin/pip
 PY     := $(VENV)/bin/python
 PIP_INSTALL := $(PIP) install --quiet --disable-pip-version-check --constraint constraints.txt
@@ -44,7 +45,7 @@ lint: $(VENV)/.test
 	$(VENV)/bin/mypy
 
 unit: $(VENV)/.test
-	$(PY) -m pytest -m 'not e2e and not gpu' $(ARGS)
+	$(PY) -m pytest -m 'not e2e and not gpu' -n $(WORKERS) $(ARGS)
 
 e2e: $(VENV)/.test
 	$(PY) -m pytest -m e2e $(ARGS)

@@ -42,7 +42,7 @@ def played(kind: type[World], moves: list[tuple[tuple[str, tuple[int, int], str]
     return world.lines
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(plays)
 def test_looking_only_at_what_has_changed_decides_the_same(
     moves: list[tuple[tuple[str, tuple[int, int], str], int]],

@@ -11,6 +11,7 @@ from vocab.messages import NodeFacts
 from vocab.states import ActionKind, ActionState
 
 BEAT_S = 2.0
+SELDOM_S = 12.0  # for hours in which little happens: as seldom as a node may report without being late
 
 
 class Crash(Exception):
@@ -83,12 +84,12 @@ class World:
                 node.obey(self.core.desired(node.name))
             node.live(self.now)
 
-    def run(self, seconds: float, *, twice: bool = False) -> None:
-        """Let time pass, with a report of every node each 2 s and the core's own deadlines between."""
+    def run(self, seconds: float, *, twice: bool = False, every_s: float = BEAT_S) -> None:
+        """Let time pass, with a report of every node each ``every_s`` and the core's own deadlines between."""
         end = self.now + seconds
         while self.now < end:
             try:
-                self._run_beat(min(self.now + BEAT_S, end), twice=twice)
+                self._run_beat(min(self.now + every_s, end), twice=twice)
             except Crash:
                 keep, self.crash_at = self.crash_at, None
                 self.restart(keep)

@@ -3,7 +3,7 @@
 from controller.core.settings import Limits, Settings
 from controller.core.stimuli import Deployment
 from tests.controller.core.conftest import MakeWorld
-from tests.sim.world import World
+from tests.sim.world import SELDOM_S, World
 from vocab.lines import HoldLine, NoteLine
 
 IDLE = Deployment(name="idle", replicas=0)
@@ -48,7 +48,7 @@ def test_a_rule_that_is_seldom_wrong_stays(make_world: MakeWorld) -> None:
     world = make_world(IDLE, nodes=40, gpus=1, settings=ROOM)
     for first in range(1, 40, 5):  # eight an hour: as many as a whole node that dies
         hit(world, "xid:95", *range(first, first + 5))
-        world.run(3600)
+        world.run(3600, every_s=SELDOM_S)
     lift(world, 3)
     assert demoted(world) == [], "3 of 40 are less than a tenth"
 

@@ -6,7 +6,7 @@ from controller.core import suspects
 from controller.core.suspects import AGAIN_S
 from tests.controller.core.conftest import MakeWorld
 from tests.sim.node import Node
-from tests.sim.world import World
+from tests.sim.world import SELDOM_S, World
 from vocab.events import Event, Recovery, Scope, Severity, Source
 from vocab.lines import HoldLine, Subject, Suspect
 from vocab.states import ClearsOn, Level
@@ -20,7 +20,7 @@ def suspect(world: World, node: Node, gpu: str, confidence: str = "medium", *, r
     event = node.complain(pair, CODE, world.now, suspects=[{"gpu": gpu, "confidence": confidence}])
     world.run(4)
     node.content(event, world.now)
-    world.run(rest_s)
+    world.run(rest_s, every_s=min(SELDOM_S, rest_s / 10))
 
 
 def held(world: World) -> list[HoldLine]:
