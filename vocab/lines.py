@@ -92,7 +92,10 @@ class Budget(msgspec.Struct, frozen=True):
 
 
 class HoldLine(Line, frozen=True, kw_only=True, tag="hold"):
-    """A hold was placed, lifted, refused, or would have been; ``budget``: what had no room for it."""
+    """A hold was placed, lifted, refused, or would have been; ``budget``: what had no room for it.
+
+    ``rule``: the code whose rule holds it.
+    """
 
     id: str
     op: str
@@ -101,6 +104,7 @@ class HoldLine(Line, frozen=True, kw_only=True, tag="hold"):
     incident: str | None = None
     clears_on: ClearsOn
     budget: Budget | None = None
+    rule: str | None = None
 
 
 class Target(msgspec.Struct, frozen=True):
@@ -131,11 +135,16 @@ class ActionLine(Line, frozen=True, kw_only=True, tag="action"):
 
 
 class NoteLine(Line, frozen=True, kw_only=True, tag="note"):
-    """Something worth saying that changes no state; ``rule``: the code whose rule it is about."""
+    """Something worth saying that changes no state; ``rule``: the code whose rule it is about.
+
+    ``incident`` and ``right``: what a person says of how Corral dealt with one.
+    """
 
     code: str
     text: str
     rule: str | None = None
+    incident: str | None = None
+    right: bool | None = None
 
 
 class FinalLine(Line, frozen=True, kw_only=True, tag="final"):

@@ -114,4 +114,5 @@ def _hold(fleet: Fleet, incident: IncidentLine, now: float) -> Iterator[HoldLine
         reason=reason if go else f"{reason}; not now: {verdict.why}",
         incident=incident.id,
         clears_on=ClearsOn.PERSON,
+        rule=CODE,
     )

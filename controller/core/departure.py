@@ -34,10 +34,10 @@ def receive(fleet: Fleet, now: float) -> Iterator[HoldLine]:
         ledger = fleet.ledger
         if gpu is None or not gpu.listed or any(key in known for known in (ledger.holds, ledger.lifted)):
             continue
-        leave = may(fleet, gpu.node, Level.CORDON, now).leave
+        fault = ledger.incidents[incident]
+        leave = may(fleet, gpu.node, Level.CORDON, now, fault).leave
         if leave is Leave.LATER or (leave is Leave.WOULD and key in ledger.would_holds):
             continue
-        fault = ledger.incidents[incident]
         yield HoldLine(
             at=now,
             subject=Subject(gpu=uuid),
@@ -47,4 +47,5 @@ def receive(fleet: Fleet, now: float) -> Iterator[HoldLine]:
             reason=f"it was {fault.closed_because} while {fault.code} stood on it, and is back on {gpu.node}",
             incident=incident,
             clears_on=ClearsOn.PERSON,
+            rule=fault.code,
         )

@@ -23,7 +23,7 @@ from controller.core.stimuli import Deployment
 from controller.core.work import Mark, Work
 from vocab.catalogue.row import CodeRow
 from vocab.events import Event, Recovery, Scope
-from vocab.lines import ActionLine, AnyLine, ConditionLine, HoldLine, IncidentLine, StateLine, Subject
+from vocab.lines import ActionLine, AnyLine, ConditionLine, HoldLine, IncidentLine, NoteLine, StateLine, Subject
 from vocab.messages import GpuStatus, NodeFacts, ReplicaStatus
 from vocab.states import Health, Level, NodeState, ReplicaState
 
@@ -79,7 +79,9 @@ class Fleet:
             if line.op == "lifted":
                 self.work.turn(None)  # room for another
             if incident is not None:
-                self.work.rules[incident.code] = None
+                self.work.rules[line.rule or incident.code] = None
+        elif isinstance(line, NoteLine) and line.rule is not None:
+            self.work.rules[line.rule] = None
         if isinstance(line, IncidentLine):
             remind.of_incident(self.agenda, line)
         if not isinstance(line, StateLine) or line.subject.node is not None:

@@ -3,11 +3,15 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from msgspec.structs import replace
+
 from controller.core import actions, conditions, holds, operator, restart
 from controller.core.fleet import Fleet
+from controller.core.ledger import ADOPTED, FLEET
 from controller.core.policy import subject_of
 from controller.core.settings import COLD_START_S
 from controller.core.stimuli import (
+    Adopted,
     AnyStimulus,
     Arrived,
     Asked,
@@ -34,6 +38,11 @@ TOO_SHORT = "stop_time_too_short"
 def hear(fleet: Fleet, stimulus: AnyStimulus, now: float) -> Lines:
     """Take one stimulus in. What is known already yields nothing and stirs nothing."""
     return _EARS[type(stimulus)](fleet, stimulus, now)
+
+
+def _adopted(fleet: Fleet, stimulus: Adopted, now: float) -> Lines:
+    fleet.settings = replace(stimulus.settings, epoch=fleet.settings.epoch)
+    yield NoteLine(at=now, subject=FLEET, code=ADOPTED, text=stimulus.words)
 
 
 def _shaped(fleet: Fleet, stimulus: Shaped, _now: float) -> Lines:
@@ -152,6 +161,7 @@ def _managed(fleet: Fleet, stimulus: Managed, now: float) -> Lines:
 
 
 _EARS: dict[type, Callable[[Fleet, Any, float], Lines]] = {
+    Adopted: _adopted,
     Shaped: _shaped,
     Recalled: _recalled,
     Declared: _declared,

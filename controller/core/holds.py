@@ -11,7 +11,7 @@ from controller.core import budget
 from controller.core.fleet import Fleet
 from controller.core.incidents import is_over
 from controller.core.names import hold_id
-from controller.core.place import node_of, place_of
+from controller.core.place import code_of, node_of, place_of
 from controller.core.policy import OWNER, Leave, has_fresh_evidence, may, rule_of
 from controller.core.settings import EVIDENCE_S, QUEUED_S
 from vocab.events import Recovery
@@ -53,10 +53,10 @@ def _for_fault(fleet: Fleet, incident: IncidentLine, place: Subject, now: float)
     if verdict.leave is Leave.WOULD or broken is not None:
         if would is None:
             why = f"{broken.used:g} of {broken.limit:g} {broken.of}" if broken is not None else verdict.why
-            reason = f"{reason_of(incident)}; not now: {why}"
-            yield hold_for(incident, place, key, "would_place", reason, now, None if verdict.why else broken)
+            reason = f"{reason_of(fleet, incident)}; not now: {why}"
+            yield hold_for(fleet, incident, place, key, "would_place", reason, now, None if verdict.why else broken)
     elif would is None or has_fresh_evidence(fleet, incident, now, QUEUED_S if would.budget else EVIDENCE_S):
-        yield hold_for(incident, place, key, "placed", reason_of(incident), now)
+        yield hold_for(fleet, incident, place, key, "placed", reason_of(fleet, incident), now)
 
 
 def _exists(fleet: Fleet, place: Subject) -> bool:
@@ -74,13 +74,20 @@ def key_of(fleet: Fleet, incident: IncidentLine) -> str | None:
     return key
 
 
-def reason_of(incident: IncidentLine) -> str:
+def reason_of(fleet: Fleet, incident: IncidentLine) -> str:
     """Why the policy holds something for an incident."""
-    return f"{incident.code}: {incident.severity}, {incident.recovery} is advised ({rule_of(incident)})"
+    return f"{incident.code}: {incident.severity}, {incident.recovery} is advised ({rule_of(fleet, incident)})"
 
 
 def hold_for(
-    incident: IncidentLine, place: Subject, key: str, op: str, reason: str, now: float, broken: Budget | None = None
+    fleet: Fleet,
+    incident: IncidentLine,
+    place: Subject,
+    key: str,
+    op: str,
+    reason: str,
+    now: float,
+    broken: Budget | None = None,
 ) -> HoldLine:
     """The policy's hold for an incident; it ends with what the incident's recovery brings about."""
     return HoldLine(
@@ -93,6 +100,7 @@ def hold_for(
         incident=incident.id,
         clears_on=CLEARS_ON.get(incident.recovery, ClearsOn.RESET),
         budget=broken,
+        rule=code_of(fleet, incident),
     )
 
 
@@ -107,6 +115,7 @@ def lift(hold: HoldLine, why: str, now: float) -> HoldLine:
         reason=why,
         incident=hold.incident,
         clears_on=hold.clears_on,
+        rule=hold.rule,
     )
 
 

@@ -18,7 +18,6 @@ from vocab.lines import ActionLine, ConditionLine, Subject
 from vocab.states import ActionKind, ActionState
 
 CODES = frozenset({"remap_pending"})
-RULE = "catalogue/remap_pending"
 
 
 def when_idle(fleet: Fleet, now: float) -> Iterator[ActionLine]:
@@ -36,9 +35,10 @@ def _reset(fleet: Fleet, condition: ConditionLine, now: float) -> Iterator[Actio
         _has_a_story(fleet, uuid) or is_foreign(fleet, uuid) for uuid in gpus
     ):
         return
-    tries = [a for a in fleet.ledger.of_subject(condition.subject, ActionKind.RESET_GPU) if a.rule == RULE]
+    rule = f"catalogue/{condition.code}"
+    tries = [a for a in fleet.ledger.of_subject(condition.subject, ActionKind.RESET_GPU) if a.rule == rule]
     used = sum(action.state in USED_UP and action.at >= condition.since for action in tries)
-    verdict = may_act(fleet, node, ActionKind.RESET_GPU, now)
+    verdict = may_act(fleet, node, ActionKind.RESET_GPU, now, code=condition.code)
     if used >= fleet.settings.limits.attempts or verdict.leave is Leave.LATER:
         return
     if any(action.state is ActionState.DONE and now < action.at + PROVEN_S for action in tries):
@@ -53,7 +53,7 @@ def _reset(fleet: Fleet, condition: ConditionLine, now: float) -> Iterator[Actio
         action_id(ActionKind.RESET_GPU, condition.id, used),
         condition.subject,
         state=ActionState.ORDERED if go else ActionState.WOULD,
-        rule=RULE,
+        rule=rule,
         attempt=used + 1,
         disrupts=disrupted(fleet, gpus),
         ttl_s=RESET_TTL_S,

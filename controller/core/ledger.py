@@ -30,6 +30,7 @@ FLEET = Subject()
 BY_REPAIR = frozenset({ClearsOn.RESET, ClearsOn.REBOOT})
 POLICY = "policy"  # the owner of what is held for a fault
 ENDING = frozenset({ActionKind.DRAIN, ActionKind.STOP_REPLICA})
+ADOPTED = "policy_adopted"  # the note of a policy that came into force
 AGENT = "agent:"  # the owner of a hold that an agent placed begins with it
 
 
@@ -77,6 +78,7 @@ class Ledger:
         self.lifted: dict[str, HoldLine] = {}
         self.would_holds: dict[str, HoldLine] = {}
         self.holds_of_rule: dict[str, dict[str, HoldLine]] = defaultdict(dict)  # by code: what it held or would have
+        self.verdicts: dict[str, bool] = {}  # incident -> whether Corral was right, in the eyes of people
         self.forced: set[str] = set()  # holds of the policy that somebody lifted while their incident was open
         self.refused_holds: dict[str, None] = {}
         self.actions: dict[str, ActionLine] = {}
@@ -96,6 +98,7 @@ class Ledger:
         self.handed_over: dict[str, str] = {}  # open incidents that were left to a person, and why
         self.demoted: dict[str, NoteLine] = {}  # rules that have fallen back to shadow, by code
         self.discarded_at = float("-inf")  # when a person last discarded what waited
+        self.trusted_at = float("-inf")  # since when the count of what demotes a rule runs
         self.notes: set[tuple[Subject, str, str]] = set()
         self.number = 0  # of the last token
         self.epoch = 0
@@ -195,7 +198,7 @@ class Ledger:
     def _take_hold(self, line: HoldLine) -> None:
         incident = self.incidents.get(line.incident or "")
         if incident is not None and line.op in {"placed", "would_place"}:
-            self.holds_of_rule[incident.code][line.id] = line
+            self.holds_of_rule[line.rule or incident.code][line.id] = line
         if line.op == "placed":
             self.holds[line.id] = line
             self.holds_of[line.subject][line.id] = None
@@ -255,9 +258,18 @@ class Ledger:
             self.demoted[line.rule] = line
         elif line.code == "set_healthy":
             self.healthy_at[line.subject] = line.at
+        elif line.code == "verdict" and line.incident is not None and line.right is not None:
+            self.verdicts[line.incident] = line.right
         elif line.code == "backlog_discarded":
             self.discarded_at = line.at
-            self.demoted.clear()
+            self._trust(line.at)
+        elif line.code == ADOPTED:
+            self._trust(line.at)
+
+    def _trust(self, at: float) -> None:
+        """A person has looked at the rules: all of them act, and their counts begin anew."""
+        self.trusted_at = at
+        self.demoted.clear()
 
     def take_unexamined(self) -> list[str]:
         """The events that no rule has looked at yet, once; after a restart all of them: looking twice is harmless."""

@@ -6,6 +6,7 @@ from controller.core.fleet import Fleet
 from controller.core.ledger import FLEET
 from controller.core.nodes import Gpu, Node
 from controller.core.placement import is_free, is_placeable
+from controller.core.precision import of_all
 from controller.core.replicas import Replica
 from controller.core.shortage import why_short
 from controller.core.stimuli import Deployment
@@ -33,6 +34,7 @@ def view(fleet: Fleet, now: float) -> View:
         actions=tuple(ledger.live()),
         halted=halted(fleet),
         demoted=tuple(ledger.demoted.values()),
+        precision=of_all(ledger, now),
         counts=counts(fleet, now),
     )
 

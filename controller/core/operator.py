@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from msgspec.structs import replace
 
-from controller.core import conditions, retire
+from controller.core import conditions, retire, verdicts
 from controller.core.actions import move
 from controller.core.budget import repairs
 from controller.core.disruption import covering
@@ -216,6 +216,7 @@ DEEDS: dict[str, Callable[[Fleet, Asked, float], Lines]] = {
     "drain": _drain,
     "set_healthy": _set_healthy,
     "discard_backlog": _discard_backlog,
+    "close": verdicts.close,
 }
 
 

@@ -1,5 +1,10 @@
-"""The place of a fault: what its hold keeps out of work. Its GPU; for a fault of a node or a fabric, the node."""
+"""The place of a fault: what its hold keeps out of work. Its GPU; for a fault of a node or a fabric, the node.
 
+And whose rule decides: an incident may be of several codes. What a rule in shadow asks for counts only where no other
+asks for anything, and then all that is done for it is said and not done.
+"""
+
+from controller.core import shadow
 from controller.core.fleet import Fleet
 from controller.core.ladder import needs_repair
 from controller.core.replicas import FABRIC_WIDE, NODE_WIDE
@@ -20,15 +25,40 @@ def node_of(fleet: Fleet, incident: IncidentLine) -> str | None:
 
 def place_of(fleet: Fleet, incident: IncidentLine) -> Subject | None:
     """What must leave service for it; None if nothing must, or if nobody knows which GPU it is."""
-    events = [fleet.ledger.events[key] for key in incident.events if key in fleet.ledger.events]
-    grave = [event for event in events if needs_repair(event.severity, event.recovery)]
-    grave = [event for event in grave if not fleet.row(event.code).blocks]  # it keeps new work off, and serving goes on
-    if not events and needs_repair(incident.severity, incident.recovery):  # pruned: what it was opened for still holds
+    if is_pruned(fleet, incident) and needs_repair(incident.severity, incident.recovery):
         return incident.subject if incident.subject.replica is None else None
-    node = node_of(fleet, incident)
-    if node is not None and any(is_wide(fleet, event) for event in grave):
+    found, node = grave(fleet, incident), node_of(fleet, incident)
+    if node is not None and any(is_wide(fleet, event) for event in found):
         return Subject(node=node)
-    return incident.subject if incident.subject.gpu is not None and grave else None
+    return incident.subject if incident.subject.gpu is not None and found else None
+
+
+def is_pruned(fleet: Fleet, incident: IncidentLine) -> bool:
+    """Whether it is so old that none of its events is known any more: what it was opened for still holds."""
+    return not any(key in fleet.ledger.events for key in incident.events)
+
+
+def grave(fleet: Fleet, incident: IncidentLine) -> list[Event]:
+    """The events for which something must leave service: of rules that act, or else those of rules in shadow.
+
+    What merely blocks new work (a driver whose library was replaced under it) is none of them: serving goes on.
+    """
+    events = [fleet.ledger.events[key] for key in incident.events if key in fleet.ledger.events]
+    found = [event for event in events if needs_repair(event.severity, event.recovery)]
+    found = [event for event in found if not fleet.row(event.code).blocks]
+    acting = [event for event in found if shadow.why(fleet, event.code, event.node, event.gpu) is None]
+    return acting or found
+
+
+def code_of(fleet: Fleet, incident: IncidentLine) -> str:
+    """The code whose rule decides for an incident: its root's, unless what asks for something is another's."""
+    found = grave(fleet, incident)
+    if not found or any(event.code == incident.code for event in found):
+        return incident.code
+    acts = shadow.why(fleet, found[0].code, found[0].node, found[0].gpu) is None
+    if acts == (shadow.why(fleet, incident.code, node_of(fleet, incident) or "", incident.subject.gpu) is None):
+        return incident.code
+    return max(found, key=lambda event: (event.severity.rank, event.recovery.rank)).code
 
 
 def is_wide(fleet: Fleet, event: Event) -> bool:

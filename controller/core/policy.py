@@ -9,9 +9,10 @@ from enum import StrEnum
 
 import msgspec
 
+from controller.core import shadow
 from controller.core.fleet import Fleet
 from controller.core.ladder import needs_repair
-from controller.core.place import place_of
+from controller.core.place import code_of, grave, is_pruned, place_of
 from controller.core.settings import EVIDENCE_S
 from vocab.events import HISTORY, Event, Flag, Recovery, Scope, Severity
 from vocab.lines import IncidentLine, Subject
@@ -35,8 +36,13 @@ class Verdict(msgspec.Struct, frozen=True):
     why: str = ""
 
 
-def may(fleet: Fleet, node: str, needed: Level, now: float, incident: IncidentLine | None = None) -> Verdict:
-    """Whether automation may do what needs this level on this node (for this incident). Only harmful things ask."""
+def may(
+    fleet: Fleet, node: str, needed: Level, now: float, incident: IncidentLine | None = None, code: str | None = None
+) -> Verdict:
+    """Whether automation may do what needs this level on this node, for this incident, or by the rule for ``code``.
+
+    Only harmful things ask.
+    """
     level = fleet.level(node)
     if level is None or not fleet.patience.is_settled(now):
         return Verdict(Leave.LATER, "nodes that were live have not reported since the start")
@@ -47,25 +53,27 @@ def may(fleet: Fleet, node: str, needed: Level, now: float, incident: IncidentLi
         return Verdict(Leave.WOULD, f"automation is paused by a file on {node}")
     if not level.allows(needed):
         return Verdict(Leave.WOULD, f"the level of {node} is {level}, this needs {needed}")
-    return _ruled(fleet, node, needed, incident) if incident is not None else Verdict(Leave.GO)
+    if incident is not None:
+        return _ruled(fleet, node, needed, code_of(fleet, incident), incident.subject.gpu)
+    return _ruled(fleet, node, needed, code, None) if code is not None else Verdict(Leave.GO)
 
 
-def _ruled(fleet: Fleet, node: str, needed: Level, incident: IncidentLine) -> Verdict:
-    """What the rule that acts for an incident is allowed."""
-    demoted = fleet.ledger.demoted.get(incident.code)
-    if demoted is not None:
-        return Verdict(Leave.WOULD, f"the rule is in shadow: {demoted.text}")
-    rule = fleet.rule(incident.code, node, incident.subject.gpu)
-    if rule.shadow:
-        return Verdict(Leave.WOULD, f"the rule for {incident.code} is in shadow")
-    if rule.level is not None and not rule.level.allows(needed):
-        return Verdict(Leave.WOULD, f"the level of the rule for {incident.code} is {rule.level}, this needs {needed}")
+def _ruled(fleet: Fleet, node: str, needed: Level, code: str, gpu: str | None) -> Verdict:
+    """What the rule that acts is allowed."""
+    why = shadow.why(fleet, code, node, gpu)
+    if why is not None:
+        return Verdict(Leave.WOULD, why)
+    level = fleet.rule(code, node, gpu).level
+    if level is not None and not level.allows(needed):
+        return Verdict(Leave.WOULD, f"the level of the rule for {code} is {level}, this needs {needed}")
     return Verdict(Leave.GO)
 
 
-def may_act(fleet: Fleet, node: str, of: ActionKind, now: float, incident: IncidentLine | None = None) -> Verdict:
+def may_act(
+    fleet: Fleet, node: str, of: ActionKind, now: float, incident: IncidentLine | None = None, code: str | None = None
+) -> Verdict:
     """``may`` for the level that an action needs."""
-    return may(fleet, node, NEEDED_LEVEL[of], now, incident)
+    return may(fleet, node, NEEDED_LEVEL[of], now, incident, code)
 
 
 def is_able(fleet: Fleet, node: str, of: ActionKind) -> bool:
@@ -108,14 +116,11 @@ def opens_incident(event: Event) -> bool:
 def demand(fleet: Fleet, incident: IncidentLine) -> Recovery:
     """The harshest recovery that an event of the incident asks for in earnest; none if no GPU has to leave service.
 
-    Severity and advice must come from one event: a hot GPU with a pending remap is no reason for a reset. What merely
-    blocks new work (a driver whose library was replaced under it) holds and drains nothing: serving goes on.
+    Severity and advice must come from one event: a hot GPU with a pending remap is no reason for a reset.
     """
-    known = [fleet.ledger.events[key] for key in incident.events if key in fleet.ledger.events]
-    events = [event for event in known if not fleet.row(event.code).blocks]
-    if not known:  # so old that its events were pruned: what it was opened for still holds
+    if is_pruned(fleet, incident):
         return incident.recovery if needs_repair(incident.severity, incident.recovery) else Recovery.NONE
-    asked = [event.recovery for event in events if needs_repair(event.severity, event.recovery)]
+    asked = [event.recovery for event in grave(fleet, incident)]
     return max(asked, key=lambda recovery: recovery.rank, default=Recovery.NONE)
 
 
@@ -131,6 +136,6 @@ def has_fresh_evidence(fleet: Fleet, incident: IncidentLine, now: float, within_
     return seen > fleet.ledger.discarded_at and now - seen < within_s
 
 
-def rule_of(incident: IncidentLine) -> str:
+def rule_of(fleet: Fleet, incident: IncidentLine) -> str:
     """The name of the rule that acts for an incident."""
-    return f"catalogue/{incident.code}"
+    return f"catalogue/{code_of(fleet, incident)}"

@@ -1,5 +1,7 @@
 """A policy file, read: TOML with differences from the built-in policy. Errors name the key and the rule they break.
 
+All that is wrong is told at once, one line each.
+
     version = "2026-11"          # printed on every action; left out: a hash of the file
     level = "cordon"             # the most that automation does anywhere
 
@@ -20,6 +22,8 @@
 Every hold must have an exit, so a rule may not hold a GPU for a code that opens no condition: nothing would end it.
 """
 
+from collections.abc import Callable
+from functools import partial
 from hashlib import blake2b
 from typing import Any, TypeVar
 
@@ -34,40 +38,75 @@ from vocab.states import Level
 T = TypeVar("T")
 KEYS = frozenset({"version", "level", "limits", "rules", "pools"})
 POOL_KEYS = frozenset({"level", "limits", "rules"})
+MOST_VERSION = 60  # it stands on every action
 Table = dict[str, Any]
 
 
 def read(raw: bytes, name: str = "policy") -> Settings:
-    """The settings that a policy file asks for. Raises ConfigError: ``name: key: what is wrong``."""
+    """The settings that a policy file asks for. Raises ConfigError, a line each: ``name: key: what is wrong``."""
     try:
         table = msgspec.toml.decode(raw, type=dict[str, Any])
-        return _settings(table, f"file-{blake2b(raw, digest_size=4).hexdigest()}")
     except msgspec.DecodeError as error:
         raise ConfigError(f"{name}: not valid TOML: {error}") from error
-    except ConfigError as error:
-        raise ConfigError(f"{name}: {error}") from error
+    wrong: list[str] = []
+    found = _Reader(wrong).settings(table, f"file-{blake2b(raw, digest_size=4).hexdigest()}")
+    if wrong:
+        raise ConfigError("\n".join(f"{name}: {one}" for one in wrong))
+    return found
 
 
-def _settings(table: Table, version: str) -> Settings:
-    _known(table, KEYS, "")
-    limits = _limits(table.get("limits", {}), Limits(), "limits")
-    return Settings(
-        policy=_convert(table.get("version", version), str, "version"),
-        level=_convert(table.get("level", Level.REPAIR), Level, "level"),
-        limits=limits,
-        rules=_rules(_table(table, "rules", ""), "rules"),
-        pools={pool: _pool(body, limits, f"pools.{pool}") for pool, body in _table(table, "pools", "").items()},
-    )
+class _Reader:
+    """Reads every key, whatever is wrong with the others; ``wrong`` gathers what is."""
+
+    def __init__(self, wrong: list[str]) -> None:
+        self._wrong = wrong
+
+    def _try(self, read: Callable[[], T], otherwise: T) -> T:
+        try:
+            return read()
+        except ConfigError as error:
+            self._wrong.append(str(error))
+            return otherwise
+
+    def settings(self, table: Table, version: str) -> Settings:
+        """The whole file."""
+        self._known(table, KEYS, "")
+        limits = self._try(lambda: _limits(table.get("limits", {}), Limits(), "limits"), Limits())
+        pools = self._try(lambda: _table(table, "pools", ""), {})
+        return Settings(
+            policy=self._try(lambda: _version(table.get("version", version)), version),
+            level=self._try(lambda: _convert(table.get("level", Level.REPAIR), Level, "level"), Level.OBSERVE),
+            limits=limits,
+            rules=self._rules(table, ""),
+            pools={pool: self._pool(body, limits, f"pools.{pool}") for pool, body in pools.items()},
+        )
+
+    def _pool(self, body: object, common: Limits, key: str) -> Pool:
+        table = self._try(lambda: _convert(body, dict[str, Any], key), {})
+        self._known(table, POOL_KEYS, f"{key}.")
+        level, limits = table.get("level"), table.get("limits")
+        return Pool(
+            level=None if level is None else self._try(lambda: _convert(level, Level, f"{key}.level"), None),
+            limits=None if limits is None else self._try(lambda: _limits(limits, common, f"{key}.limits"), None),
+            rules=self._rules(table, f"{key}."),
+        )
+
+    def _rules(self, table: Table, prefix: str) -> dict[str, Rule]:
+        rules = self._try(lambda: _table(table, "rules", prefix), {})
+        read = {code: self._try(partial(_rule, code, body, f'{prefix}rules."{code}"'), None)
+                for code, body in rules.items()}  # fmt: skip
+        return {code: rule for code, rule in read.items() if rule is not None}
+
+    def _known(self, table: Table, keys: frozenset[str], prefix: str) -> None:
+        known = ", ".join(sorted(keys))
+        self._wrong += [f"{prefix}{key}: there is no such key; known are {known}" for key in table if key not in keys]
 
 
-def _pool(body: object, common: Limits, key: str) -> Pool:
-    table = _convert(body, dict[str, Any], key)
-    _known(table, POOL_KEYS, f"{key}.")
-    return Pool(
-        level=_convert(table["level"], Level, f"{key}.level") if "level" in table else None,
-        limits=_limits(table["limits"], common, f"{key}.limits") if "limits" in table else None,
-        rules=_rules(_table(table, "rules", f"{key}."), f"{key}.rules"),
-    )
+def _version(given: object) -> str:
+    version = _convert(given, str, "version")
+    if not version.strip() or len(version) > MOST_VERSION or not version.isprintable():
+        raise ConfigError(f"version: must be a name of 1 to {MOST_VERSION} printable characters, not {version!r}")
+    return version
 
 
 def _limits(differences: object, common: Limits, key: str) -> Limits:
@@ -81,10 +120,6 @@ def _limits(differences: object, common: Limits, key: str) -> Limits:
             bounds = "over 0 and at most 1" if most == 1.0 else "at least 1" if least == 1 else "over 0"
             raise ConfigError(f"{key}.{name}: must be {bounds}, not {value:g}")
     return limits
-
-
-def _rules(table: Table, key: str) -> dict[str, Rule]:
-    return {code: _rule(code, body, f'{key}."{code}"') for code, body in table.items()}
 
 
 def _rule(code: str, body: object, key: str) -> Rule:
@@ -106,12 +141,6 @@ def _rule(code: str, body: object, key: str) -> Rule:
 
 def _table(table: Table, name: str, prefix: str) -> Table:
     return _convert(table.get(name, {}), dict[str, Any], f"{prefix}{name}")
-
-
-def _known(table: Table, keys: frozenset[str], prefix: str) -> None:
-    for key in table:
-        if key not in keys:
-            raise ConfigError(f"{prefix}{key}: there is no such key; known are {', '.join(sorted(keys))}")
 
 
 def _convert(value: object, kind: type[T], key: str) -> T:

@@ -42,7 +42,7 @@ def is_under_way(fleet: Fleet, incident: IncidentLine) -> bool:
 def _turn(fleet: Fleet, incident: IncidentLine, replica: Replica, now: float) -> Iterator[ActionLine]:
     if replica.is_dead or fleet.life(replica) is not Life.RUN or not _calls(fleet, replica):
         return
-    errand = retire.for_incident(incident)
+    errand = retire.for_incident(fleet, incident)
     verdict = may_act(fleet, replica.node, ActionKind.DRAIN, now, incident)
     if verdict.leave is Leave.WOULD:
         yield from retire.would_drain(fleet, replica, errand, verdict.why, now)

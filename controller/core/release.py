@@ -34,7 +34,7 @@ def let_go(fleet: Fleet, incident: IncidentLine, because: str, now: float) -> It
         incident.subject,
         state=ActionState.DONE,
         incident=incident.id,
-        rule=rule_of(incident),
+        rule=rule_of(fleet, incident),
         why=because,
     )
 

@@ -143,7 +143,7 @@ def _draw_up(
         Subject(node=node) if rung in WIDE else place,
         state=decision.state,
         incident=incident.id,
-        rule=rule_of(incident),
+        rule=rule_of(fleet, incident),
         attempt=attempt,
         budget=decision.budget,
         disrupts=disrupted(fleet, [gpu for gpu in gpus if gpu != place.gpu]),
@@ -202,7 +202,7 @@ def say_what_would(fleet: Fleet, incident: IncidentLine, now: float) -> Iterator
     if verdict.leave is not Leave.WOULD:
         return
     for replica in replicas_at(fleet, incident):
-        yield from would_drain(fleet, replica, for_incident(incident), verdict.why, now)
+        yield from would_drain(fleet, replica, for_incident(fleet, incident), verdict.why, now)
     if not tries_of(fleet, incident):
         yield from _attempt(fleet, incident, rung, now)
 
@@ -222,7 +222,7 @@ def quarantine(fleet: Fleet, incident: IncidentLine, why: str, now: float) -> It
         place,
         state=ActionState.DONE if go else ActionState.WOULD,
         incident=incident.id,
-        rule=rule_of(incident),
+        rule=rule_of(fleet, incident),
         why=why if go else verdict.why,
     )
     line = placed_anew(fleet, drawn)

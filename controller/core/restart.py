@@ -146,7 +146,7 @@ def _decide(fleet: Fleet, replica: Replica, calling: ConditionLine, now: float) 
         return None
     if calling.code == DIED and _awaits_its_agent(fleet, replica, calling):
         return None
-    verdict = may_act(fleet, replica.node, ActionKind.RESTART_REPLICA, now)
+    verdict = may_act(fleet, replica.node, ActionKind.RESTART_REPLICA, now, code=calling.code)
     if verdict.leave is Leave.LATER:
         return None
     if verdict.leave is Leave.WOULD:

@@ -39,9 +39,9 @@ class Errand(msgspec.Struct, frozen=True):
         return action_id(of, replica.id, self.incident or self.mark or self.rule)
 
 
-def for_incident(incident: IncidentLine) -> Errand:
+def for_incident(fleet: Fleet, incident: IncidentLine) -> Errand:
     """The errand of a replica on a GPU that is held for a fault."""
-    return Errand(rule_of(incident), incident.id)
+    return Errand(rule_of(fleet, incident), incident.id)
 
 
 def empty(fleet: Fleet, incident: IncidentLine, now: float) -> Iterator[ActionLine]:
@@ -51,9 +51,9 @@ def empty(fleet: Fleet, incident: IncidentLine, now: float) -> Iterator[ActionLi
             continue
         verdict = may_act(fleet, replica.node, ActionKind.DRAIN, now, incident)
         if verdict.leave is Leave.WOULD:
-            yield from would_drain(fleet, replica, for_incident(incident), verdict.why, now)
+            yield from would_drain(fleet, replica, for_incident(fleet, incident), verdict.why, now)
         elif verdict.leave is Leave.GO:
-            yield from when_spared(fleet, replica, for_incident(incident), now)
+            yield from when_spared(fleet, replica, for_incident(fleet, incident), now)
 
 
 def replicas_at(fleet: Fleet, incident: IncidentLine) -> list[Replica]:
@@ -201,7 +201,8 @@ def cut_off(fleet: Fleet, now: float) -> Iterator[ActionLine]:
         if late.of is ActionKind.START_REPLICA or late.rule == ASKED:  # it serves nobody, or a person wants it gone
             verdict = Verdict(Leave.GO)
         else:
-            verdict = may_act(fleet, replica.node, ActionKind.STOP_REPLICA, now)
+            led_by = fleet.ledger.incidents.get(late.incident or "")
+            verdict = may_act(fleet, replica.node, ActionKind.STOP_REPLICA, now, led_by)
         if verdict.leave is Leave.GO:
             why = f"its {late.of} {late.state}: {late.why}"
             yield from unless_said(fleet, stop(fleet, replica, errand, ActionState.ORDERED, why, now))

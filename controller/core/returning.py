@@ -52,4 +52,5 @@ def receive(fleet: Fleet, incident: IncidentLine, now: float) -> Iterator[AnyLin
         reason=reason if go else f"{reason}; not now: {verdict.why}",
         incident=incident.id,
         clears_on=ClearsOn.PERSON,
+        rule=LOST,
     )

@@ -57,6 +57,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     limits: Limits = Limits()
     pools: dict[str, Pool] = {}
     rules: dict[str, Rule] = {}
+    shadowed: dict[str, str] = {}  # rules that nobody has adopted as they are now, and how they differ, by code
 
     def rule(self, code: str, pool: str | None, board: str) -> Rule:
         """The rule for a code there: that of the pool goes before the common one, field by field."""

@@ -110,7 +110,7 @@ def _say(
         Subject(replica=replica),
         state=ActionState.WAITING if target is None else ActionState.ORDERED,
         incident=incident,
-        rule=rule_of(fleet.ledger.incidents[incident]) if incident else f"deployment/{deployment.name}",
+        rule=rule_of(fleet, fleet.ledger.incidents[incident]) if incident else f"deployment/{deployment.name}",
         attempt=1 + len(fleet.roster.failures(deployment.name, now - fleet.settings.limits.window_s)),
         budget=obstacle.budget if obstacle is not None else None,
         target=target,

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from controller.core.settings import Settings
 from vocab.messages import GpuStatus, Item, NodeFacts, ReplicaStatus
 
 
@@ -105,6 +106,7 @@ class Asked(Stimulus, frozen=True, kw_only=True, tag="asked"):
     ``drain``              ``gpu``, ``node`` or ``replica``: held, replaced elsewhere, drained
     ``set_healthy``        ``gpu``: its conditions are cleared; the next bad signal opens them again
     ``discard_backlog``    nothing: decisions that wait for a budget are cancelled
+    ``close``              ``incident``, and ``verdict``: right, wrong, or none; of a closed one a verdict is enough
     """
 
     do: str
@@ -119,6 +121,7 @@ class Asked(Stimulus, frozen=True, kw_only=True, tag="asked"):
     incident: str | None = None
     hold: str | None = None
     action: str | None = None
+    verdict: str | None = None
 
 
 class Reached(Stimulus, frozen=True, kw_only=True, tag="reached"):
@@ -136,4 +139,16 @@ class Shaped(Stimulus, frozen=True, kw_only=True, tag="shaped"):
     domains: dict[str, tuple[str, ...]] = {}
 
 
-AnyStimulus = Shaped | Recalled | Declared | NodeReported | Reported | Sampled | Replicas | Arrived | Asked | Reached
+class Adopted(Stimulus, frozen=True, kw_only=True, tag="adopted"):
+    """A policy was adopted and is in force from now on; rules that had fallen back act again, and count anew.
+
+    ``words``: which version, by whom and why. A core that starts later is made with these settings.
+    """
+
+    settings: Settings
+    words: str
+
+
+AnyStimulus = (
+    Adopted | Shaped | Recalled | Declared | NodeReported | Reported | Sampled | Replicas | Arrived | Asked | Reached
+)

@@ -80,4 +80,5 @@ def _hold(fleet: Fleet, incident: IncidentLine, gpu: str, now: float) -> Iterato
         reason=reason if go else f"{reason}; not now: {why}",
         incident=incident.id,
         clears_on=ClearsOn.PERSON,
+        rule=incident.code,
     )

@@ -75,7 +75,7 @@ def order(fleet: Fleet, incident: IncidentLine, now: float) -> Iterator[AnyLine]
 
 def _order(fleet: Fleet, incident: IncidentLine, gpu: str, key: str, why: str, now: float) -> Iterator[ActionLine]:
     node = node_of(fleet, incident) or ""
-    verdict = may_act(fleet, node, ActionKind.VALIDATE, now, incident)
+    verdict = may_act(fleet, node, ActionKind.VALIDATE, now)  # whatever has become of the rule: it leads to the release
     if verdict.leave is Leave.LATER:
         return
     go = verdict.leave is Leave.GO
@@ -87,7 +87,7 @@ def _order(fleet: Fleet, incident: IncidentLine, gpu: str, key: str, why: str, n
         Subject(gpu=gpu),
         state=ActionState.ORDERED if go else ActionState.WOULD,
         incident=incident.id,
-        rule=rule_of(incident),
+        rule=rule_of(fleet, incident),
         ttl_s=VALIDATE_TTL_S,
         why=why if go else verdict.why,
     )

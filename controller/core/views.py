@@ -2,6 +2,7 @@
 
 import msgspec
 
+from controller.core.precision import Precision
 from vocab.lines import ActionLine, ConditionLine, HoldLine, IncidentLine, NoteLine
 from vocab.readings import Readings
 
@@ -102,4 +103,5 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     actions: tuple[ActionLine, ...]
     halted: dict[str, str] = {}  # open incidents on which nothing goes on by itself, and why
     demoted: tuple[NoteLine, ...] = ()  # rules that have fallen back to shadow
+    precision: tuple[Precision, ...] = ()  # of the rules that decided anything lately
     counts: dict[str, int]  # in GPUs: total, in_service, free, unhealthy, stranded, overcommitted

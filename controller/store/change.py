@@ -58,7 +58,7 @@ def key_of(line: AnyLine) -> str:
     if isinstance(line, ConditionLine | IncidentLine | HoldLine | ActionLine):
         return line.id
     if isinstance(line, NoteLine):
-        return f"{line.code} {subject_text(line.subject)}"
+        return " ".join([line.code, subject_text(line.subject), *filter(None, (line.rule, line.incident))])
     return subject_text(line.subject)
 
 
@@ -66,7 +66,7 @@ def incident_of(line: AnyLine) -> str | None:
     """The incident that this line tells of, where the line itself says so."""
     if isinstance(line, IncidentLine):
         return line.id
-    return line.incident if isinstance(line, HoldLine | ActionLine) else None
+    return line.incident if isinstance(line, HoldLine | ActionLine | NoteLine) else None
 
 
 def finished(line: AnyLine) -> bool:

@@ -19,6 +19,7 @@ WRONG = [
     ('[rules."xid:31"]\nseverity = "error"\nrecovery = "reset_gpu"', "opens no condition"),
     ('[pools.test.rules."xid:48"]\nlevel = "x"', 'pools.test.rules."xid:48".level: Invalid enum value'),
     ("[limits", "not valid TOML"),
+    ('version = ""', "version: must be a name of 1 to 60 printable characters"),
 ]
 
 
@@ -28,6 +29,14 @@ def test_what_is_wrong_is_named(text: str, said: str) -> None:
         read(text.encode(), "policy.toml")
     assert str(caught.value).startswith("policy.toml: ")
     assert said in str(caught.value)
+
+
+def test_all_that_is_wrong_is_told_at_once() -> None:
+    text = b'level = "most"\n[rules."gpu_lots"]\nshadow = true\n[rules."xid:48"]\n[pools.a]\nlevel = 3\nlimit = 1\n'
+    with pytest.raises(ConfigError) as caught:
+        read(text, "policy.toml")
+    keys = [line.removeprefix("policy.toml: ").partition(": ")[0] for line in str(caught.value).splitlines()]
+    assert keys == ["level", 'rules."gpu_lots"', 'rules."xid:48"', "pools.a.limit", "pools.a.level"]
 
 
 def test_an_empty_file_is_the_built_in_policy_under_another_name() -> None:
