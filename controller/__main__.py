@@ -32,7 +32,7 @@ async def serve(config: Config) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
     async with controller(config, SystemClock()) as made, made.running():
         notify("READY=1")
-        log.info("serving", extra={"listen": config.listen, "version": VERSION, "database": str(config.database)})
+        log.info("serving", extra={"listen": config.listen, "version": VERSION, "database": str(config.place)})
         await _until(stopped, made)
         notify("STOPPING=1")
         log.info("stopping")

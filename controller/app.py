@@ -106,7 +106,7 @@ class Controller:
 async def controller(config: Config, clock: Clock, make_core: MakeCore = real_core) -> AsyncIterator[Controller]:
     """A controller with its database locked, migrated and open; not yet serving. Raises ConfigError."""
     with only_controller(Path(config.state_dir)):
-        store = await Store.open(config.database)
+        store = await Store.open(config.place)
         try:
             yield Controller(config, store, clock, make_core)
         finally:

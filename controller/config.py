@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from controller.store.dialects import Database, Postgres, Sqlite, check_dsn
 from vocab.errors import ConfigError
 from vocab.states import Level
 from wire.config import is_loopback, load, split_address
@@ -73,6 +74,9 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     listen: str = "127.0.0.1:7400"
     state_dir: str
+    database: str | None = None  # postgresql://ROLE@HOST/NAME; without one a SQLite file in state_dir
+    database_password_file: str | None = None
+    pooler: bool = False  # the database is reached through pgbouncer in transaction mode
     deployments: tuple[DeploymentConfig, ...] = ()
     policy_file: str | None = None  # differences from the built-in policy
     pools: dict[Name, PoolConfig] = {}  # by name; a node is in one pool at most
@@ -91,10 +95,14 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise ValueError(f"deployments: the name {twice[0]!r} is used twice: names must differ")
-        for key in ("state_dir", "policy_file"):
+        for key in ("state_dir", "policy_file", "database_password_file"):
             path = getattr(self, key)
             if path is not None and not path.startswith("/"):
                 raise ValueError(f"{key} = {path!r} is not an absolute path")
+        if self.database is not None:
+            check_dsn(self.database)
+        elif self.database_password_file is not None or self.pooler:
+            raise ValueError('database_password_file and pooler belong to database = "postgresql://…": set that, too')
         _check_division(self.pools, self.domains)
         if (self.tls_cert is None) != (self.tls_key is None):
             raise ValueError("tls_cert and tls_key belong together: set both or neither")
@@ -105,9 +113,12 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return is_loopback(split_address(self.listen)[0])
 
     @property
-    def database(self) -> Path:
-        """The one file that holds everything."""
-        return Path(self.state_dir) / "controller.db"
+    def place(self) -> Database:
+        """Where everything is stored."""
+        if self.database is None:
+            return Sqlite(Path(self.state_dir) / "controller.db")
+        secret = Path(self.database_password_file) if self.database_password_file else None
+        return Postgres(self.database, secret, self.pooler)
 
     @property
     def token_path(self) -> Path | None:

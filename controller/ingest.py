@@ -8,6 +8,7 @@ from vocab.events import Event, epoch_s
 from vocab.messages import Batch, ClearedItem, EventItem, Item, Sequenced
 
 NAME_LEAST, NAME_MOST = 1, 253  # DNS names
+WORD_MOST = 500  # of an id, a UUID, a code: real ones have under 50, and an index takes no more than 2700 bytes
 MOST_NUMBER = 2**53  # what JSON carries everywhere
 
 
@@ -21,9 +22,12 @@ def checked(batch: Batch) -> Batch:
         raise InputError(f"the batch's `generation` is {batch.generation}: it is the number of a Desired, or 0")
     if batch.facts is not None and batch.facts.node != batch.node:
         raise InputError(f"`facts.node` is {batch.facts.node!r} but `node` is {batch.node!r}: they must be the same")
+    _check_word(batch.session, "session")
+    for each in batch.replicas or ():
+        _check_word(each.replica, "replicas.replica")
     before = 0
     for place, record in enumerate(batch.items):
-        if record.position <= before:
+        if not before < record.position <= MOST_NUMBER:
             raise InputError(
                 f"`items[{place}].position` is {record.position} after {before}: positions must rise from 1"
             )
@@ -37,10 +41,19 @@ def _check_item(node: str, item: Item, where: str) -> None:
     if named != node:
         raise InputError(f"`{where}` is about node {named!r} but the batch is of {node!r}: a node speaks for itself")
     if isinstance(item, EventItem):
+        for field in ("id", "gpu", "code", "device"):
+            _check_word(getattr(item.event, field), f"{where}.event.{field}")
+        if not 0 <= item.event.rev <= MOST_NUMBER:
+            raise InputError(f"`{where}.event.rev` is {item.event.rev}: it counts the revisions from 1")
         for field in ("at", "first_at", "last_at"):
             _check_stamp(getattr(item.event, field), f"{where}.event.{field}")
     elif isinstance(item, ClearedItem):
         _check_stamp(item.cleared.at, f"{where}.cleared.at")
+
+
+def _check_word(word: str | None, where: str) -> None:
+    if word is not None and len(word) > WORD_MOST:
+        raise InputError(f"`{where}` has {len(word)} characters: it may have {WORD_MOST}")
 
 
 def _node_of(item: Item) -> str:

@@ -1,1 +1,1 @@
-"""What the controller remembers: one SQLite file, written by one task, in transactions that lose nothing."""
+"""What the controller remembers, on SQLite or PostgreSQL: written by one task, in transactions that lose nothing."""

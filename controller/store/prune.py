@@ -8,7 +8,7 @@ A restart needs those.
 from typing import Any
 
 import msgspec
-from sqlalchemy import and_, delete, exists, func, not_, or_, select, update
+from sqlalchemy import and_, delete, exists, not_, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from controller.store import change
@@ -71,8 +71,8 @@ async def _changes(store: Store, before: float, kept: Kept) -> int:
         found = list((await connection.execute(old)).scalars())
         if found:
             await connection.execute(delete(changes).where(changes.c.seq.in_(found)))
-            highest = func.max(counters.c.value, max(found))
-            await connection.execute(update(counters).where(counters.c.name == "pruned").values(value=highest))
+            pruned = and_(counters.c.name == "pruned", counters.c.value < found[-1])
+            await connection.execute(update(counters).where(pruned).values(value=found[-1]))
             lost = and_(standing.c.finished, not_(exists().where(changes.c.seq == standing.c.seq)))
             await connection.execute(delete(standing).where(lost))
     return len(found)

@@ -55,8 +55,9 @@ async def all_changes(connection: AsyncConnection) -> AsyncIterator[Change]:
 
 async def node_facts(connection: AsyncConnection) -> list[NodeFacts]:
     """What each node last said of itself, by name."""
-    found = await connection.execute(select(nodes.c.body).order_by(nodes.c.node))
-    return [msgspec.json.decode(body, type=NodeFacts) for body in found.scalars()]
+    found = await connection.execute(select(nodes.c.body))
+    facts = [msgspec.json.decode(body, type=NodeFacts) for body in found.scalars()]
+    return sorted(facts, key=lambda each: each.node)  # here: databases sort by their own rules
 
 
 async def node_positions(connection: AsyncConnection) -> list[Position]:

@@ -5,21 +5,46 @@ the latest line of each thing, so that old history can be pruned and lists can b
 else is what arrived: events, node facts, spool records, orders of people.
 """
 
-from sqlalchemy import Boolean, Column, Float, Index, Integer, MetaData, String, Table, Text
+from typing import Any
+
+from sqlalchemy import BigInteger, Boolean, Column, Float, Index, Integer, MetaData, Table, TypeDecorator
+from sqlalchemy import String as PlainString
+from sqlalchemy import Text as PlainText
 
 metadata = MetaData()
+
+
+class String(TypeDecorator[str]):
+    """Characters as they come; a NUL, which PostgreSQL has no place for, becomes the replacement character."""
+
+    impl = PlainString
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Any) -> str | None:
+        """What is stored, and what is looked for."""
+        return None if value is None else value.replace("\0", "\ufffd")
+
+
+class Text(String):
+    """As ``String``, for what is long."""
+
+    impl = PlainText
+    cache_ok = True
+
+
+Number = BigInteger().with_variant(Integer(), "sqlite")  # grows without end: positions, generations, seq
 
 counters = Table(
     "counters",
     metadata,
     Column("name", String, primary_key=True),  # seq, pruned, events, epoch: see store.read.counter
-    Column("value", Integer, nullable=False),
+    Column("value", Number, nullable=False),
 )
 
 changes = Table(
     "changes",
     metadata,
-    Column("seq", Integer, primary_key=True),
+    Column("seq", Number, primary_key=True),
     Column("at", Float, nullable=False),
     Column("kind", String, nullable=False),
     Column("key", String, nullable=False),  # the id of the event, condition, incident, hold or action; else the subject
@@ -39,7 +64,7 @@ standing = Table(
     metadata,
     Column("kind", String, primary_key=True),
     Column("key", String, primary_key=True),
-    Column("seq", Integer, nullable=False),
+    Column("seq", Number, nullable=False),
     Column("finished", Boolean, nullable=False),  # cleared, closed, lifted or terminal: may be pruned when old
     Column("line", Text, nullable=False),
     Index("standing_by_seq", "kind", "seq"),
@@ -49,8 +74,8 @@ events = Table(
     "events",
     metadata,
     Column("id", String, primary_key=True),
-    Column("rev", Integer, nullable=False),
-    Column("stored", Integer, nullable=False),  # the seq counter when it was first stored: the order of lists
+    Column("rev", Number, nullable=False),
+    Column("stored", Number, nullable=False),  # the seq counter when it was first stored: the order of lists
     Column("at", Float, nullable=False),
     Column("node", String, nullable=False),
     Column("gpu", String),
@@ -83,14 +108,14 @@ positions = Table(
     metadata,
     Column("node", String, primary_key=True),
     Column("session", String, nullable=False),
-    Column("position", Integer, nullable=False),
+    Column("position", Number, nullable=False),
 )
 
 received = Table(
     "received",
     metadata,
     Column("node", String, primary_key=True),
-    Column("position", Integer, primary_key=True),
+    Column("position", Number, primary_key=True),
     Column("digest", String, nullable=False),  # a repeat has the same; a spool that began anew has another
     Column("at", Float, nullable=False),
     Index("received_by_age", "at"),
@@ -100,14 +125,14 @@ desired = Table(
     "desired",
     metadata,
     Column("node", String, primary_key=True),
-    Column("generation", Integer, nullable=False),
+    Column("generation", Number, nullable=False),
     Column("body", Text, nullable=False),
 )
 
 audit = Table(
     "audit",
     metadata,
-    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("id", Number, primary_key=True, autoincrement=True),
     Column("at", Float, nullable=False),
     Column("actor", String, nullable=False),
     Column("act", String, nullable=False),

@@ -19,6 +19,7 @@ from vocab.observations import GpuIdentity
 from wire.client import Client
 from wire.server import read_token
 
+Keys = dict[str, Any]  # of a controller's configuration
 NODE = "n1"
 BOOT = "boot-1"
 RAW = "6,1042,81723004519,-;NVRM: Xid (PCI:0000:19:00): 79, GPU has fallen off the bus."

@@ -1,11 +1,13 @@
 """The controller as its own process, for tests that kill it."""
 
+import json
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -15,6 +17,11 @@ def write_config(folder: Path, port: int, text: str = "") -> Path:
     path = folder / "controller.toml"
     path.write_text(f'listen = "127.0.0.1:{port}"\nstate_dir = "{folder / "state"}"\n{text}')
     return path
+
+
+def toml(keys: dict[str, Any]) -> str:
+    """Keys at the top of a configuration, as text."""
+    return "".join(f"{key} = {json.dumps(value)}\n" for key, value in keys.items())
 
 
 @contextmanager

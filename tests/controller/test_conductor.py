@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.controller.house import NODE, House, batch, event, facts, house, uuid
+from tests.controller.house import NODE, House, Keys, batch, event, facts, house, uuid
 from tests.controller.plain_core import POISON
 from vocab.clock import VirtualClock
 from vocab.errors import Unreachable
@@ -22,13 +22,13 @@ async def until(home: House, *, ready: bool) -> str:
             await asyncio.sleep(0.02)
 
 
-async def test_restart_folds_what_was_stored(tmp_path: Path) -> None:
-    async with house(tmp_path) as home:
+async def test_restart_folds_what_was_stored(tmp_path: Path, database: Keys) -> None:
+    async with house(tmp_path, **database) as home:
         await home.post("agent/batch", batch(event(1)))
         hold = await home.post("holds", {"subject": {"gpu": uuid(0)}, "reason": "fan noise"})
         await home.post("pause", {"reason": "change freeze"})
         before = await home.get("fleet")
-    async with house(tmp_path) as home:
+    async with house(tmp_path, **database) as home:
         after = await home.get("fleet")
         assert after == before
         assert [each["id"] for each in after["nodes"][0]["gpus"][0]["holds"]] == [hold["id"]]
@@ -37,12 +37,12 @@ async def test_restart_folds_what_was_stored(tmp_path: Path) -> None:
         assert (await home.get("fleet"))["seq"] == before["seq"]
 
 
-async def test_restart_tells_nodes_nothing_new(tmp_path: Path) -> None:
-    async with house(tmp_path) as home:
+async def test_restart_tells_nodes_nothing_new(tmp_path: Path, database: Keys) -> None:
+    async with house(tmp_path, **database) as home:
         await home.post("agent/batch", batch())
         await home.post("holds", {"subject": {"gpu": uuid(0)}, "reason": "fan noise"})
         before = await home.get("agent/desired", node=NODE)
-    async with house(tmp_path) as home:
+    async with house(tmp_path, **database) as home:
         assert await home.get("agent/desired", node=NODE) == before
 
 
@@ -89,10 +89,10 @@ async def _limit_pages(home: House, *, spare: int) -> None:
 
 
 async def test_locked_database_refuses_and_recovers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("controller.store.store.BUSY_MS", 20)
+    monkeypatch.setattr("controller.store.dialects.BUSY_MS", 20)
     async with house(tmp_path) as home:
         await home.post("agent/batch", batch(event(1)))
-        thief = sqlite3.connect(home.inside.config.database, isolation_level=None)
+        thief = sqlite3.connect(str(home.inside.store.database), isolation_level=None)
         thief.execute("BEGIN IMMEDIATE")
         with pytest.raises(Unreachable, match="locked"):
             await home.post("agent/batch", batch(event(2), first=2))
@@ -104,10 +104,10 @@ async def test_locked_database_refuses_and_recovers(tmp_path: Path, monkeypatch:
 
 
 async def test_core_does_not_run_ahead_of_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("controller.store.store.BUSY_MS", 20)
+    monkeypatch.setattr("controller.store.dialects.BUSY_MS", 20)
     async with house(tmp_path) as home:
         await home.post("agent/batch", batch())
-        thief = sqlite3.connect(home.inside.config.database, isolation_level=None)
+        thief = sqlite3.connect(str(home.inside.store.database), isolation_level=None)
         thief.execute("BEGIN IMMEDIATE")
         with pytest.raises(Unreachable):
             await home.post("holds", {"subject": {"gpu": uuid(0)}, "reason": "never stored"})
@@ -118,8 +118,8 @@ async def test_core_does_not_run_ahead_of_the_disk(tmp_path: Path, monkeypatch: 
         assert await home.get("holds") == []
 
 
-async def test_error_of_the_core_refuses_one_batch_and_the_rest_goes_on(tmp_path: Path) -> None:
-    async with house(tmp_path) as home:
+async def test_error_of_the_core_refuses_one_batch_and_the_rest_goes_on(tmp_path: Path, database: Keys) -> None:
+    async with house(tmp_path, **database) as home:
         await home.post("agent/batch", batch(event(1)))
         with pytest.raises(Unreachable, match="could not process"):
             await home.post("agent/batch", batch(event(2, text=POISON), first=2))
@@ -129,8 +129,8 @@ async def test_error_of_the_core_refuses_one_batch_and_the_rest_goes_on(tmp_path
         assert [each["text"] for each in await home.get("events")] == ["fault 1", "fault 3"]
 
 
-async def test_restored_database_begins_a_new_epoch_above_every_generation(tmp_path: Path) -> None:
-    async with house(tmp_path, clock=VirtualClock(1_796_000_000.0)) as home:
+async def test_restored_database_begins_a_new_epoch_above_every_generation(tmp_path: Path, database: Keys) -> None:
+    async with house(tmp_path, **database, clock=VirtualClock(1_796_000_000.0)) as home:
         await home.post("agent/batch", batch())
         before = await home.get("agent/desired", node=NODE)
         await home.post("agent/batch", batch(generation=before["generation"] + 40))
@@ -139,8 +139,8 @@ async def test_restored_database_begins_a_new_epoch_above_every_generation(tmp_p
         assert after["generation"] == before["generation"] + 41
 
 
-async def test_heartbeat_without_news_writes_nothing(tmp_path: Path) -> None:
-    async with house(tmp_path) as home:
+async def test_heartbeat_without_news_writes_nothing(tmp_path: Path, database: Keys) -> None:
+    async with house(tmp_path, **database) as home:
         await home.post("agent/batch", batch())
         generation = (await home.get("agent/desired", node=NODE))["generation"]
         commits = home.inside.export.histogram("corral_store_commit_seconds")

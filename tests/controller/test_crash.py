@@ -5,8 +5,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from tests.controller.house import batch, event
-from tests.controller.process import running, write_config
+from tests.controller.house import Keys, batch, event
+from tests.controller.process import running, toml, write_config
 from tests.ports import free_ports
 from vocab.errors import CorralError
 from wire.client import Client
@@ -41,9 +41,9 @@ async def report_until_killed(client: Client, process: subprocess.Popen[str]) ->
             return acknowledged
 
 
-async def test_kill_in_the_middle_of_ingest_loses_nothing_acknowledged(tmp_path: Path) -> None:
+async def test_kill_in_the_middle_of_ingest_loses_nothing_acknowledged(tmp_path: Path, database: Keys) -> None:
     (port,) = free_ports(1)
-    config = write_config(tmp_path, port)
+    config = write_config(tmp_path, port, toml(database))
     with running(config) as process:
         async with Client(f"http://127.0.0.1:{port}") as client:
             await ready(client)

@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
-from tests.controller.house import batch, event, house
+from tests.controller.house import Keys, batch, event, house
 from vocab.clock import VirtualClock
 from vocab.events import epoch_s
 
 
-async def test_events_older_than_the_kept_days_are_pruned(tmp_path: Path) -> None:
+async def test_events_older_than_the_kept_days_are_pruned(tmp_path: Path, database: Keys) -> None:
     clock = VirtualClock(epoch_s(str(event(1).at)))
-    async with house(tmp_path, clock=clock, keep_days=2.0) as home:
+    async with house(tmp_path, **database, clock=clock, keep_days=2.0) as home:
         await home.post("agent/batch", batch(event(1)))
         clock.advance(86_400)
         await home.inside.housekeeping.prune()

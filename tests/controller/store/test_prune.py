@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from controller.config import Config
 from controller.store import read
 from controller.store.prune import prune
 from controller.store.records import Audit, Received, Write
 from controller.store.store import Store
 from tests.controller import showcase
-from tests.controller.house import event
+from tests.controller.house import Keys, event
 from vocab.lines import AnyLine, EventLine, NoteLine, StateLine, Subject
 from vocab.states import ActionKind, ActionState
 
@@ -19,8 +20,8 @@ SINCE = 2000.0
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[Store]:
-    opened = await Store.open(tmp_path / "controller.db")
+async def store(tmp_path: Path, database: Keys) -> AsyncIterator[Store]:
+    opened = await Store.open(Config(state_dir=str(tmp_path), **database).place)
     yield opened
     await opened.close()
 

@@ -1,0 +1,118 @@
+"""What one transaction writes: the rows of a ``Write``, each kind in one statement with many parameters."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import msgspec
+from sqlalchemy import Table, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from controller.store import change
+from controller.store.records import Write
+from controller.store.tables import (
+    addresses,
+    audit,
+    changes,
+    counters,
+    desired,
+    events,
+    nodes,
+    positions,
+    received,
+    standing,
+)
+from vocab.events import Event, epoch_s
+from vocab.lines import AnyLine
+
+Insert = Callable[[Any], Any]
+
+
+class Transaction:
+    """An open transaction that writes. ``insert`` is the dialect's INSERT that knows ON CONFLICT."""
+
+    def __init__(self, connection: AsyncConnection, insert: Insert) -> None:
+        self._connection = connection
+        self._insert = insert
+
+    async def store(self, write: Write) -> int:
+        """Everything of ``write``; the ``seq`` of its last line (of the last change, if it has none)."""
+        last = await self.advance("seq", len(write.lines))
+        await self._lines(last - len(write.lines) + 1, write.lines)
+        await self._events(write.events)
+        await self.put(nodes, ({"node": f.node, "at": write.at, "body": _json(f)} for f in write.facts))
+        await self.put(received, ({**msgspec.to_builtins(r), "at": write.at} for r in write.received))
+        await self.put(positions, (msgspec.to_builtins(position) for position in write.positions))
+        await self.put(addresses, ({"node": a.node, "body": _json(a.urls)} for a in write.addresses))
+        await self.put(desired, ({"node": d.node, "generation": d.generation, "body": _json(d)} for d in write.desired))
+        if write.audits:
+            await self._connection.execute(audit.insert(), [msgspec.to_builtins(entry) for entry in write.audits])
+        if write.epoch is not None:
+            await self._connection.execute(_counter("epoch").values(value=write.epoch))
+        return last
+
+    async def advance(self, name: str, by: int) -> int:
+        """Move a counter. Its row stays locked until the end, so whoever numbers by it commits in that order."""
+        step = _counter(name).values(value=counters.c.value + by).returning(counters.c.value)
+        return int((await self._connection.execute(step)).scalar_one())
+
+    async def put(self, table: Table, rows: Iterable[dict[str, Any]]) -> None:
+        """Insert, or replace the row with the same primary key."""
+        given = list(rows)
+        if not given:
+            return
+        statement = self._insert(table)
+        keys = [column.name for column in table.primary_key]
+        rest = {name: statement.excluded[name] for name in given[0] if name not in keys}
+        await self._connection.execute(statement.on_conflict_do_update(index_elements=keys, set_=rest), given)
+
+    async def _lines(self, first: int, lines: Sequence[AnyLine]) -> None:
+        if not lines:
+            return
+        rows = [change.encode(seq, line) for seq, line in enumerate(lines, first)]
+        await self._connection.execute(changes.insert(), rows)
+        latest = {
+            (row["kind"], row["key"]): {
+                "kind": row["kind"],
+                "key": row["key"],
+                "seq": row["seq"],
+                "finished": change.finished(line),
+                "line": row["line"],
+            }
+            for row, line in zip(rows, lines, strict=True)
+            if row["kind"] not in {"event", "final"}
+        }
+        await self.put(standing, latest.values())
+
+    async def _events(self, given: Sequence[Event]) -> None:
+        if not given:
+            return
+        last = await self.advance("events", len(given))
+        statement = self._insert(events)
+        growing = {name: statement.excluded[name] for name in ("rev", "gpu", "code", "severity", "body")}
+        grow = statement.on_conflict_do_update(
+            index_elements=["id"], set_=growing, where=events.c.rev < statement.excluded.rev
+        )
+        rows = [_event(event, stored) for stored, event in enumerate(given, last - len(given) + 1)]
+        await self._connection.execute(grow, rows)
+
+
+def _event(event: Event, stored: int) -> dict[str, Any]:
+    return {
+        "id": event.id,
+        "rev": event.rev,
+        "stored": stored,
+        "at": epoch_s(event.at) if event.at else 0.0,
+        "node": event.node,
+        "gpu": event.gpu,
+        "code": event.code,
+        "severity": event.severity.rank,
+        "body": _json(event),
+    }
+
+
+def _counter(name: str) -> Any:
+    return update(counters).where(counters.c.name == name)
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
