@@ -4,11 +4,8 @@
 """
 
 import socket
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from functools import lru_cache
-from time import perf_counter
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from agent.gpu_series import CRITICAL_XIDS, Standing, dcgm, families, full
@@ -25,6 +22,7 @@ from wire.exposition import Exposition
 __all__ = ["CRITICAL_XIDS", "AgentExposition", "Export"]
 
 PHASES = ("starting", "ready", "draining", "stopped")
+MOST_TAKEN = 1024  # observations between two scrapes whose times are remembered one by one
 MOST_COUNTED = 4096  # events whose count is remembered, so that a revision adds only its growth
 
 
@@ -47,9 +45,11 @@ class AgentExposition(Exposition):
         self._standing = standing
         self._now = now
         self._hostname = socket.gethostname() if dcgm_names else None
+        self.before: Callable[[], None] = lambda: None  # what sets figures that are gathered elsewhere
 
     def render(self, accept: str = "", *, wide: bool = False) -> tuple[bytes, str]:
         """The body and content type of a scrape; ``wide`` shows everything."""
+        self.before()
         body, content_type = super().render(accept)
         openmetrics = body.endswith(END)
         now = self._now()
@@ -80,45 +80,52 @@ class Export:
         self._counted: OrderedDict[str, int] = OrderedDict(counted or {})
         self._sources: tuple[Healthy, ...] = ()
         self._restarts: dict[str, int] = {}
-        self._take = self.exposition.histogram("corral_agent_take_seconds")
-        observations = self.exposition.counter("corral_agent_observations_total")
-        reads = self.exposition.counter("corral_agent_reads_total")
-        success = self.exposition.gauge("corral_agent_source_last_success_timestamp_seconds")
-        values = self.exposition.counter("corral_agent_rejected_values_total")
-        self._of_field = lru_cache(128)(lambda field: values.labels(field=field))
-        self._of_kind = lru_cache(64)(lambda kind: observations.labels(obs=kind))
-        self._of_read = lru_cache(64)(lambda source, result: reads.labels(source=source, result=result))
-        self._of_source = lru_cache(64)(lambda source: success.labels(source=source))
+        self._taken: list[float] = []  # seconds; these four go to the registry when somebody scrapes
+        self._kinds: Counter[str] = Counter()
+        self._reads: Counter[tuple[str, str]] = Counter()  # (source, result)
+        self._read_at: dict[str, float] = {}
+        self.exposition.before = self._tell
 
-    @contextmanager
-    def taking(self, observation: AnyObservation) -> Iterator[None]:
-        """Time one observation, and count what a read of a GPU came to."""
-        began = perf_counter()
-        try:
-            yield
-        finally:
-            self._take.observe(perf_counter() - began)
-            self._of_kind(observation.__struct_config__.tag).inc()
-            if isinstance(observation, GpuSample):
-                self._read(observation)
+    def took(self, observation: AnyObservation, seconds: float) -> None:
+        """Count one observation, what a read of a GPU came to, and how long all of it took."""
+        self._taken.append(seconds)
+        self._kinds[str(observation.__struct_config__.tag)] += 1
+        if isinstance(observation, GpuSample):
+            self._read(observation)
+        if len(self._taken) >= MOST_TAKEN:
+            self._tell()
 
     def _read(self, sample: GpuSample) -> None:
         source = sample.source or "nvml"
         if sample.error is not None:
-            self._of_read(source, "failed").inc()
+            self._reads[source, "failed"] += 1
             return
-        self._of_read(source, "partial" if sample.errors or sample.link_errors else "whole").inc()
-        self._of_source(source).set(self._now())
+        self._reads[source, "partial" if sample.errors or sample.link_errors else "whole"] += 1
+        self._read_at[source] = self._now()
+
+    def _tell(self) -> None:
+        """Bring what was gathered to the registry, whose metrics cost more than what they count."""
+        times = self.exposition.histogram("corral_agent_take_seconds")
+        for seconds in self._taken:
+            times.observe(seconds)
+        for kind, count in self._kinds.items():
+            self.count("corral_agent_observations_total", count, obs=kind)
+        for (source, result), count in self._reads.items():
+            self.count("corral_agent_reads_total", count, source=source, result=result)
+        for source, at in self._read_at.items():
+            self.set("corral_agent_source_last_success_timestamp_seconds", at, source=source)
+        for gathered in (self._taken, self._kinds, self._reads, self._read_at):
+            gathered.clear()
 
     def rejected(self, sample: GpuSample) -> None:
         """Count the values of a cleaned sample that were none, by field; a link's as ``link_…``."""
         for name, why in sample.errors.items():
             if why == IMPLAUSIBLE:
-                self._of_field(name).inc()
+                self.count("corral_agent_rejected_values_total", field=name)
         for errors in sample.link_errors.values():
             for name, why in errors.items():
                 if why == IMPLAUSIBLE:
-                    self._of_field(f"link_{name}").inc()
+                    self.count("corral_agent_rejected_values_total", field=f"link_{name}")
 
     def watch(self, sources: Iterable[object]) -> None:
         """Show the health of those among these sources that have one."""

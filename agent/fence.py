@@ -121,6 +121,10 @@ class Fences(msgspec.Struct):
             return []
         return [self._end(gpu, "expired", "the GPU answers, and nothing else speaks against it")]
 
+    def is_calm(self, gpu: str, sample: GpuSample) -> bool:
+        """Whether a read changes nothing here: a good one of a GPU that is neither fenced nor silent."""
+        return sample.error is None and gpu not in self.standing and gpu not in self.silent
+
     def _silent(self, gpu: str, error: str, bounds: Bounds, now: float) -> list[Step]:
         self.silent[gpu] = error
         fence, waiting = self.standing.get(gpu), self._suspect(gpu, now)

@@ -12,6 +12,8 @@ import contextlib
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from time import perf_counter
+from typing import ParamSpec
 
 from agent.export import Export
 from agent.fence import Step
@@ -32,6 +34,7 @@ from vocab.observations import AnyObservation, GpuSample, KernelRecord, NodeSeen
 from wire.notify import notify
 
 log = logging.getLogger(__name__)
+P = ParamSpec("P")
 
 LOOK_S = 1.0  # how often replicas, the PAUSE file and the watchdog get a look
 EARLY_S = 3.0  # how long kernel records wait for the inventory that says whose address is whose
@@ -107,8 +110,9 @@ class Loop:
 
     def take(self, observation: AnyObservation) -> None:
         """Judge one observation and do what follows from it."""
-        with self._export.taking(observation):
-            self._guarded("judge", lambda: self._take(observation))
+        began = perf_counter()
+        self._guarded("judge", self._take, observation)
+        self._export.took(observation, perf_counter() - began)
         if isinstance(observation, GpuSample):
             return  # what a sample brings about is due in seconds: the next look is soon enough
         deadline = self._judge.next_deadline()
@@ -163,9 +167,9 @@ class Loop:
         self._keep([item])
         self._record([item], self.now())
 
-    def _guarded(self, part: str, act: Callable[[], None]) -> None:
+    def _guarded(self, part: str, act: Callable[P, None], *arguments: P.args, **named: P.kwargs) -> None:
         try:
-            act()
+            act(*arguments, **named)
         except Exception:  # the outermost edge of the loop: one bad input must not blind the node
             log.exception("an input could not be handled", extra={"part": part})
             self._export.failed(part)
@@ -200,7 +204,10 @@ class Loop:
         if not isinstance(observation, GpuSample):
             return []
         gpu = self._judge.scene.sampled(observation)
-        return [] if gpu is None else self._warden.fences.sampled(gpu, observation, self._warden.bounds, now)
+        fences = self._warden.fences
+        if gpu is None or fences.is_calm(gpu, observation):
+            return []
+        return fences.sampled(gpu, observation, self._warden.bounds, now)
 
     def _keep(self, acts: Iterable[Item]) -> None:
         """Put what the agent did by itself, or answered, into the ring."""

@@ -1,11 +1,13 @@
 """The probes of readings, and what they remember: of a GPU's samples, of its presence, of driver, host and services.
 
 One field a probe, so that the judge's snapshot holds them all. To the judge they are one probe: an observation goes
-only to those that take its kind, as the table says, in the order of the fields.
+only to those that take its kind, as the table says, in the order of the fields. Nine samples of ten hold nothing of
+what is read slowly: the probes of that alone are not asked then.
 """
 
 from collections.abc import Sequence
 from functools import cached_property
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -19,7 +21,7 @@ from agent.probes.container import ContainerProbe
 from agent.probes.degraded import DegradedProbe
 from agent.probes.ecc import EccProbe
 from agent.probes.fabric import FabricProbe
-from agent.probes.figures import read
+from agent.probes.figures import Read, read
 from agent.probes.hang import HangProbe
 from agent.probes.incomplete import IncompleteProbe
 from agent.probes.leak import LeakProbe
@@ -61,6 +63,7 @@ from vocab.observations import (
     ServiceSeen,
     SourceState,
 )
+from vocab.readings import Readings
 
 _new = msgspec.field
 
@@ -88,10 +91,24 @@ TAKES: dict[type, frozenset[str]] = {
 }
 OF_FIGURES = frozenset(  # they need nothing but the figures of a sample that could be read
     {
-        *("remap", "retired", "links", "link_errors", "fabric", "pcie", "replays", "margin", "limit", "slow"),
-        *("profiling", "memory", "leak", "incomplete"),
+        *("ecc", "remap", "retired", "links", "link_errors", "fabric", "pcie", "replays", "thermal", "margin"),
+        *("power", "limit", "slow", "profiling", "activity", "memory", "leak", "incomplete"),
     }
 )
+SLOW: dict[str, tuple[str, ...]] = {  # probes to which a sample without any of these readings says nothing at all
+    "ecc": ("ecc_uncorrectable", "ecc_correctable", "ecc_uncorrectable_lifetime", "ecc_correctable_lifetime"),
+    "remap": ("remap_pending", "remap_failed", "sram_threshold_exceeded"),
+    "retired": ("retired_pages_sbe", "retired_pages_dbe", "retirement_pending"),
+    "links": (),  # these two look at links alone
+    "link_errors": (),
+    "fabric": ("fabric_state", "fabric_health_mask"),
+    "pcie": ("pcie_width", "pcie_generation"),
+    "replays": ("pcie_replays",),
+    "memory": (),  # and these at processes
+    "leak": (),
+}
+_slow_of = attrgetter(*dict.fromkeys(name for names in SLOW.values() for name in names))
+_NOTHING = _slow_of(Readings())
 TIMED = ("lost", "presence", "version", "calls", "hang", "power", "incomplete", "service")
 
 
@@ -142,6 +159,12 @@ class Gauges(msgspec.Struct, dict=True):
         }
 
     @cached_property
+    def _quick(self) -> tuple[Any, ...]:
+        """Of those that take samples: the ones that a quick sample can say something to."""
+        slow = {id(getattr(self, name)) for name in SLOW}
+        return tuple(pair for pair in self._by_kind[GpuSample] if id(pair[0]) not in slow)
+
+    @cached_property
     def _timed(self) -> tuple[Any, ...]:
         return tuple(getattr(self, name) for name in TIMED)
 
@@ -149,7 +172,8 @@ class Gauges(msgspec.Struct, dict=True):
         """What the probes of this kind of observation find."""
         verdicts: list[Verdict] = []
         seen = read(observation, scene)
-        for probe, of_figures in self._by_kind.get(type(observation), ()):
+        asked = self._by_kind.get(type(observation), ()) if seen is None or not is_quick(seen) else self._quick
+        for probe, of_figures in asked:
             if not of_figures:
                 found = probe.observe(observation, scene, now)
             elif seen is not None:
@@ -182,3 +206,9 @@ class Gauges(msgspec.Struct, dict=True):
     def known(self) -> list[str]:
         """The GPUs that should be here."""
         return list(self.presence.known)
+
+
+def is_quick(seen: Read) -> bool:
+    """Whether a sample holds nothing of what the probes of slow readings look at."""
+    sample = seen.sample
+    return sample.processes is None and not sample.links and bool(_slow_of(seen.readings) == _NOTHING)

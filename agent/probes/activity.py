@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from agent.probes.figures import finding
+from agent.probes.figures import finding, read
 from agent.probes.probe import Clear, Verdict
 from agent.probes.scene import Scene
 from agent.probes.streak import NEEDED
@@ -48,20 +48,22 @@ class ActivityProbe(msgspec.Struct):
 
     def observe(self, observation: AnyObservation, scene: Scene, now: float) -> Sequence[Verdict]:
         """Take one sample of one GPU."""
-        if not isinstance(observation, GpuSample) or observation.readings is None:
+        seen = read(observation, scene)
+        doubtful = contradicts(seen.readings) if seen else None
+        if seen is None or doubtful is None:
             return ()
-        gpu, doubtful = scene.sampled(observation), contradicts(observation.readings)
-        if gpu is None or doubtful is None:
-            return ()
-        doubt = self.doubts.setdefault(gpu, Doubt())
+        gpu, sample = seen.gpu, seen.sample
+        doubt = self.doubts.get(gpu)
+        if doubt is None:
+            doubt = self.doubts[gpu] = Doubt()
         if not doubtful:
-            return self._agree(doubt, gpu, observation)
+            return self._agree(doubt, gpu, sample)
         doubt.since, doubt.agreed = (now if doubt.since is None else doubt.since), 0
         if doubt.raised or now - doubt.since < WINDOW_S:
             return ()
         doubt.raised = True
         text = f"busy by one counter, idle by SM activity and power, for {now - doubt.since:.0f} s"
-        return (finding(observation, gpu, CODE, text, names=SHOWN),)
+        return (finding(sample, gpu, CODE, text, names=SHOWN),)
 
     def _agree(self, doubt: Doubt, gpu: str, sample: GpuSample) -> Sequence[Verdict]:
         doubt.since, doubt.agreed = None, doubt.agreed + 1

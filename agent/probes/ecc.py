@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import msgspec
 
 from agent.probes.baseline import Baseline, plausible
-from agent.probes.figures import finding
+from agent.probes.figures import finding, read
 from agent.probes.probe import Finding, Verdict
 from agent.probes.scene import Scene
 from agent.probes.streak import NEEDED
@@ -71,12 +71,10 @@ class EccProbe(msgspec.Struct):
 
     def observe(self, observation: AnyObservation, scene: Scene, now: float) -> Sequence[Verdict]:
         """Take one sample of one GPU."""
-        if not isinstance(observation, GpuSample) or observation.readings is None:
+        seen = read(observation, scene)
+        if seen is None:
             return ()
-        gpu = scene.sampled(observation)
-        if gpu is None:
-            return ()
-        found = (self._uncorrectable(observation, gpu, now), self._rate(observation, gpu, now))
+        found = (self._uncorrectable(seen.sample, seen.gpu, now), self._rate(seen.sample, seen.gpu, now))
         return tuple(verdict for verdict in found if verdict is not None)
 
     def _figure(self, sample: GpuSample, gpu: str, name: str) -> int | None:

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 
 import msgspec
 
-from agent.probes.figures import finding
+from agent.probes.figures import finding, read
 from agent.probes.probe import Clear, Verdict
 from agent.probes.scene import Scene
 from agent.probes.streak import NEEDED, Streak
 from agent.probes.thermal import known_mask
-from vocab.observations import AnyObservation, GpuSample
+from vocab.observations import AnyObservation
 
 CODE = "power_brake"
 BRAKE = 0x80
@@ -28,18 +28,19 @@ class PowerProbe(msgspec.Struct):
 
     def observe(self, observation: AnyObservation, scene: Scene, now: float) -> Sequence[Verdict]:
         """Take one sample of one GPU."""
-        if not isinstance(observation, GpuSample):
+        seen = read(observation, scene)
+        mask = known_mask(seen.readings) if seen else None
+        if seen is None or mask is None:
             return ()
-        gpu, mask = scene.sampled(observation), known_mask(observation.readings)
-        if gpu is None or mask is None:
-            return ()
-        streak = self.streaks.setdefault(gpu, Streak())
+        streak = self.streaks.get(seen.gpu)
+        if streak is None:
+            streak = self.streaks[seen.gpu] = Streak()
         streak.count(bad=bool(mask & BRAKE), now=now)
         if streak.bad >= NEEDED and not streak.raised:
             streak.raised = 1
             reasons = f"0x{mask:x}"
             text = f"the chassis asserts the power brake (reasons {reasons})"
-            return (finding(observation, gpu, CODE, text, names=SHOWN, fields={"clock_reasons": reasons}),)
+            return (finding(seen.sample, seen.gpu, CODE, text, names=SHOWN, fields={"clock_reasons": reasons}),)
         return ()
 
     def tick(self, scene: Scene, now: float) -> Sequence[Verdict]:

@@ -138,7 +138,7 @@ def _checker(ranges: Mapping[str, tuple[float, float]]) -> Callable[[Any], dict[
     def check(readings: Any) -> dict[str, str]:
         found = {}
         for value, (name, low, high) in zip(values_of(readings), rows, strict=True):
-            if value is None or (low <= value <= high and value < _FIRST_BLANK):
+            if value is None or (low <= value <= high and (value < _FIRST_BLANK or value not in _NEVER)):
                 continue
             if (why := reason(value, low, high)) is not None:
                 found[name] = why
@@ -147,7 +147,8 @@ def _checker(ranges: Mapping[str, tuple[float, float]]) -> Callable[[Any], dict[
     return check
 
 
-_FIRST_BLANK = min(*BLANKS, *ALL_ONES)
+_NEVER = ALL_ONES.union(BLANKS)
+_FIRST_BLANK = min(_NEVER)
 _faults, _link_faults = _checker(RANGES), _checker(LINK_RANGES)
 
 

@@ -81,7 +81,7 @@ class Scene(msgspec.Struct):
 
     def sampled(self, sample: GpuSample) -> str | None:
         """The UUID that a sample is about."""
-        return self.named(gpu=sample.gpu, pci=sample.pci, index=sample.index)
+        return sample.gpu or self.named(gpu=None, pci=sample.pci, index=sample.index)
 
     def named(self, *, gpu: str | None, pci: str | None, index: int | None) -> str | None:
         """The UUID of the GPU that is named in one of these ways; an empty name names none."""

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 
 import msgspec
 
-from agent.probes.figures import finding
+from agent.probes.figures import finding, read
 from agent.probes.probe import Clear, Verdict
 from agent.probes.scene import Scene
 from agent.probes.streak import NEEDED, Streak
 from vocab.events import Severity
-from vocab.observations import AnyObservation, GpuSample
+from vocab.observations import AnyObservation
 from vocab.readings import Readings
 
 CODE = "thermal_slowdown"
@@ -49,23 +49,25 @@ class ThermalProbe(msgspec.Struct):
 
     def observe(self, observation: AnyObservation, scene: Scene, now: float) -> Sequence[Verdict]:
         """Take one sample of one GPU."""
-        if not isinstance(observation, GpuSample) or observation.readings is None:
+        seen = read(observation, scene)
+        mask = known_mask(seen.readings) if seen else None
+        if seen is None or mask is None:
             return ()
-        gpu, mask = scene.sampled(observation), known_mask(observation.readings)
-        if gpu is None or mask is None:
-            return ()
-        streak = self.streaks.setdefault(gpu, Streak())
-        severity = severity_of(mask, observation.readings)
+        gpu, sample = seen.gpu, seen.sample
+        streak = self.streaks.get(gpu)
+        if streak is None:
+            streak = self.streaks[gpu] = Streak()
+        severity = severity_of(mask, seen.readings) if mask else None
         streak.count(bad=severity is not None, now=now)
         if severity is not None and streak.bad >= NEEDED and severity.rank + 1 > streak.raised:
             streak.raised = severity.rank + 1
             reasons = f"0x{mask:x}"
             text = f"clocks are held down by heat (reasons {reasons})"
             fields = {"clock_reasons": reasons}
-            return (finding(observation, gpu, CODE, text, names=SHOWN, severity=severity, fields=fields),)
+            return (finding(sample, gpu, CODE, text, names=SHOWN, severity=severity, fields=fields),)
         if streak.raised and streak.good >= NEEDED:
             streak.raised = 0
-            return (Clear(code=CODE, at=observation.at, gpu=gpu),)
+            return (Clear(code=CODE, at=sample.at, gpu=gpu),)
         return ()
 
     def forget(self, gpu: str) -> None:

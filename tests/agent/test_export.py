@@ -25,8 +25,7 @@ class Scrape:
 
     def take(self, *observations):
         for observation in observations:
-            with self.export.taking(observation):
-                pass
+            self.export.took(observation, 0.001)
             items = self.judge.observe(observation, observation.at)
             self.latest.take(observation, self.judge.scene, observation.at)
             for event in events(items):

@@ -14,6 +14,7 @@ from vocab.observations import GpuSample
 from vocab.readings import Readings
 
 FRESH_S = 5.0  # how old DCGM's part of a sample may be
+AWAY_S = 120.0  # a connection is made anew within it; after that nobody knows what a DCGM would be needed for
 _NAMES = tuple(sorted(NAMES))
 _of = attrgetter(*_NAMES)
 _NOTHING = Readings()
@@ -36,12 +37,19 @@ class Beside:
         self._given_at: dict[str, float] = dict.fromkeys(NAMES, now)  # when NVML last gave each reading
         self._nvml_at = now  # when NVML last said anything of any GPU
         self._last: dict[str, Added] = {}  # of each GPU
+        self._followed_until = float("-inf")  # what NVML gives is no matter while there is no DCGM
+
+    def opened(self, now: float) -> None:
+        """There is a DCGM: from now on it counts what NVML gives."""
+        if now > self._followed_until:
+            self._given_at = dict.fromkeys(NAMES, self._nvml_at)
+        self._followed_until = float("inf")
 
     def complete(self, sample: GpuSample, now: float) -> GpuSample:
         """A sample of NVML's with what it lacks and DCGM has; where both have none, DCGM's reason."""
         self._nvml_at = now
         readings = sample.readings
-        if readings is None:
+        if readings is None or now > self._followed_until:
             return sample
         self._given_at.update(dict.fromkeys(_given(readings), now))
         ours = self._last.get(sample.gpu or "")
@@ -60,9 +68,10 @@ class Beside:
         self._last[sample.gpu or ""] = Added(values, sample.errors, now)
         return now - self._nvml_at > self._alone_after_s and bool(values or sample.error)
 
-    def forget(self) -> None:
+    def forget(self, now: float) -> None:
         """DCGM is gone: nothing of it is shown any more."""
         self._last = {}
+        self._followed_until = min(self._followed_until, now + AWAY_S)
 
     def needs(self, now: float) -> frozenset[str]:
         """The readings that NVML does not give."""

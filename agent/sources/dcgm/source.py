@@ -14,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 
+from agent.calls import Call
 from agent.sources.dcgm.beside import Beside
 from agent.sources.dcgm.engine import EMBEDDED, is_local
 from agent.sources.dcgm.names import explain
@@ -132,6 +133,7 @@ class DcgmSource:
                     self._emit(stamped)
             case Opened():
                 self._opened, self._limited, self._told = frame, Limited(()), None
+                self._beside.opened(self._clock.monotonic())
                 self._say("up")
             case Limited():
                 self._limited = frame
@@ -144,6 +146,11 @@ class DcgmSource:
         for change in changes:
             at, call = self._clock.now(), change.call.call
             self._emit(DriverCall(at=at, node=self._node, gpu=None, call=call, state=change.state, pid=pid))
+
+    def stands(self, pid: int, calls: Sequence[Call], where: str) -> None:
+        """What was kept of the child; of a call to an engine that does not answer it tells nothing of the driver."""
+        for call in calls if self.embedded else ():
+            self._emit(DriverCall(at=self._clock.now(), node=self._node, call=call.call, pid=pid, stacks=where))
 
     def looked(self, keeper: Keeper, watch: HangWatch, *, stuck: bool) -> None:
         """Say the state, and tell the child what is needed."""
@@ -164,7 +171,7 @@ class DcgmSource:
 
     def ended(self, error: str) -> None:
         """There is no DCGM, or no longer. Where nobody asked for it and it never was there, that is nothing to say."""
-        self._beside.forget()
+        self._beside.forget(self._clock.monotonic())
         if self._settings.engine != AUTO or self._said is not None:
             self._say("down", explain(error))
 

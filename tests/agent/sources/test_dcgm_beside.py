@@ -24,6 +24,8 @@ class Beside:
         self.source = DcgmSource("n", DcgmSettings(), run_dir, self.clock)
         self.emitted: list[AnyObservation] = []
         self.source._emit = self.emitted.append
+        self.source.take(Opened("570.1", "4.2.3", 1, ()))
+        self.emitted.clear()
 
     def nvml(self, readings: Readings | None, errors: dict[str, str] | None = None) -> GpuSample:
         error = None if readings else "GPU_IS_LOST"
@@ -131,3 +133,35 @@ def test_an_inventory_without_gpus_gets_dcgms_while_it_is_connected(beside: Besi
     assert (completed.gpus, completed.driver, completed.expected_gpus) == ((gpu,), "580.105.08", 1)
     known = NodeSeen(at=1.0, boot_id="b", gpus=(gpu, gpu), driver=None)
     assert beside.source.complete(known) == known  # NVML's own, as last known
+
+
+def test_what_nvml_gives_is_no_matter_until_there_is_a_dcgm(tmp_path: Path) -> None:
+    alone = Beside(tmp_path)
+    alone.source.ended("ENGINE_NOT_FOUND")
+    for _ in range(300):
+        alone.clock.advance(1)
+        alone.nvml(all_but(*COUNTERS))
+    alone.source.take(Opened("570.1", "4.2.3", 1, ()))
+    assert alone.source.needs() == frozenset()
+    for _ in range(int(NEED_AFTER_S) + 2):
+        alone.clock.advance(1)
+        alone.nvml(all_but(*COUNTERS))
+    assert alone.source.needs() == COUNTERS
+
+
+def test_a_dcgm_that_comes_while_nvml_is_silent_is_needed_for_all(tmp_path: Path) -> None:
+    alone = Beside(tmp_path)
+    alone.source.ended("ENGINE_NOT_FOUND")
+    alone.clock.advance(300)
+    alone.source.take(Opened("570.1", "4.2.3", 1, ()))
+    assert alone.source.needs() == NAMES
+
+
+def test_a_connection_that_is_made_anew_knows_at_once_what_is_needed(beside: Beside) -> None:
+    beside.clock.advance(NEED_AFTER_S + 1)
+    beside.nvml(all_but(*COUNTERS))
+    beside.source.ended("CONNECTION_NOT_VALID")
+    beside.clock.advance(5)
+    beside.nvml(all_but(*COUNTERS))
+    beside.source.take(Opened("570.1", "4.2.3", 1, ()))
+    assert beside.source.needs() == COUNTERS
