@@ -20,6 +20,7 @@ GPU_STATES = (
     "unknown",
     "cordoned",
 )
+SCOPES = ("fleet", "pool", "node", "file")  # of a pause
 OWNERS = ("agent", "operator", "policy", "other")
 
 
@@ -101,6 +102,7 @@ class Export(Exposition):
     def _show_fleet(self, view: View) -> None:
         gpus = [gpu for node in view.nodes for gpu in node.gpus]
         self.gauge("corral_paused").set(view.paused)
+        self._tally("corral_pauses", ((each.scope,) for each in view.pauses), ((scope,) for scope in SCOPES))
         self._tally("corral_gpus", ((gpu.state,) for gpu in gpus), ((state,) for state in GPU_STATES))
         self._replace("corral_gpu_state", {(gpu.node, gpu.uuid, gpu.state): 1 for gpu in gpus})
         self._tally("corral_nodes", ((node.state,) for node in view.nodes), ((state.value,) for state in NodeState))

@@ -135,7 +135,7 @@ class ActionLine(Line, frozen=True, kw_only=True, tag="action"):
 
 
 class NoteLine(Line, frozen=True, kw_only=True, tag="note"):
-    """Something worth saying that changes no state; ``rule``: the code whose rule it is about.
+    """Something worth saying that changes no state; ``rule``: the code whose rule it is about; ``pool``: of a pause.
 
     ``incident`` and ``right``: what a person says of how Corral dealt with one.
     """
@@ -145,6 +145,7 @@ class NoteLine(Line, frozen=True, kw_only=True, tag="note"):
     rule: str | None = None
     incident: str | None = None
     right: bool | None = None
+    pool: str | None = None
 
 
 class FinalLine(Line, frozen=True, kw_only=True, tag="final"):

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from controller.core.views import DeploymentView, NodeView, ReplicaView
+from controller.core.views import DeploymentView, NodeView, PauseView, ReplicaView
 from vocab.events import Severity
 from vocab.lines import ActionLine, AnyLine, IncidentLine, Subject
 
@@ -23,6 +23,7 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
     actions_waiting: tuple[ActionLine, ...]
     counts: dict[str, int]
     paused: bool
+    pauses: tuple[PauseView, ...] = ()  # of everything, pools, nodes, and by files on nodes
     settled: bool
     seq: int
 
@@ -90,6 +91,14 @@ class ReasonBody(msgspec.Struct, frozen=True, kw_only=True):
     """Why."""
 
     reason: Reason
+
+
+class PauseBody(msgspec.Struct, frozen=True, kw_only=True):
+    """What to pause, or to let act again: one pool, one node, or (neither named) everything; and why."""
+
+    reason: Reason
+    pool: str | None = None
+    node: str | None = None
 
 
 class ApprovalBody(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,7 +2,16 @@
 
 from typing import Any
 
-from controller.api.forms import ApprovalBody, DrainBody, HoldBody, LiftBody, Ordered, ReasonBody, ReleaseBody
+from controller.api.forms import (
+    ApprovalBody,
+    DrainBody,
+    HoldBody,
+    LiftBody,
+    Ordered,
+    PauseBody,
+    ReasonBody,
+    ReleaseBody,
+)
 from controller.api.route import Call, Route, Run, not_found
 from controller.conductor import Conductor, Submission
 from controller.core.stimuli import Asked
@@ -30,8 +39,8 @@ class Orders:
             _order("DELETE", "holds/{id}", "Lift one hold", self.lift, LiftBody),
             _order("POST", "drains", "Hold, replace elsewhere and drain", self.drain, DrainBody),
             _order("POST", "releases", "Put a GPU back to service", self.release, ReleaseBody),
-            _order("POST", "pause", "Stop all harmful automation", self.pause, ReasonBody),
-            _order("POST", "resume", "End a pause", self.resume, ReasonBody),
+            _order("POST", "pause", "Stop harmful automation: all, of a pool or of a node", self.pause, PauseBody),
+            _order("POST", "resume", "End a pause", self.resume, PauseBody),
             _order("POST", "discards", "Drop what waits for room, and let demoted rules act", self.discard, ReasonBody),
             _order("POST", "approvals", "Allow an action that waits for a person", self.approve, ApprovalBody),
         ]
@@ -87,12 +96,20 @@ class Orders:
         return _ordered(await self._order(call, ask, subject_text(subject)))
 
     async def pause(self, call: Call) -> Ordered:
-        """Pause."""
-        return _ordered(await self._order(call, Asked(do="pause", by=_actor(call), reason=call.body.reason), ""))
+        """Pause everything, a pool or a node."""
+        return await self._pause(call, "pause")
 
     async def resume(self, call: Call) -> Ordered:
-        """Resume."""
-        return _ordered(await self._order(call, Asked(do="resume", by=_actor(call), reason=call.body.reason), ""))
+        """End one pause; others that stand go on standing."""
+        return await self._pause(call, "resume")
+
+    async def _pause(self, call: Call, do: str) -> Ordered:
+        body: PauseBody = call.body
+        if body.pool is not None and body.node is not None:
+            raise InputError("name `pool` or `node`, not both; neither: everything")
+        ask = Asked(do=do, by=_actor(call), reason=body.reason, pool=body.pool, node=body.node)
+        subject = f"pool:{body.pool}" if body.pool else f"node:{body.node}" if body.node else ""
+        return _ordered(await self._order(call, ask, subject))
 
     async def discard(self, call: Call) -> Ordered:
         """A person has looked: what waits for room needs fresh evidence, budgets count anew, demoted rules act."""

@@ -88,6 +88,7 @@ class Reads:
             actions_waiting=tuple(action for action in view.actions if action.state is ActionState.WAITING),
             counts=view.counts,
             paused=view.paused,
+            pauses=view.pauses,
             settled=view.settled,
             seq=self._conductor.seq,
         )

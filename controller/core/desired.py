@@ -7,6 +7,7 @@ agent's own fences are not told back to it.
 from controller.core.fleet import Fleet
 from controller.core.holds import is_fence
 from controller.core.kinds import REPAIRS, STARTED
+from controller.core.pause import note_on
 from controller.core.replicas import Life, Replica
 from controller.core.stimuli import Deployment
 from vocab.lines import ActionLine, Subject
@@ -32,7 +33,7 @@ def desired(fleet: Fleet, node: str) -> Desired | None:
         epoch=fleet.settings.epoch,
         generation=0,
         level=fleet.level(node) or Level.OBSERVE,
-        paused=fleet.ledger.paused is not None,
+        paused=note_on(fleet, node) is not None,
         holds=_holds(fleet, node),
         replicas=_replicas(fleet, node),
         orders=_orders(fleet, node),

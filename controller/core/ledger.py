@@ -95,6 +95,7 @@ class Ledger:
         self.lost: set[str] = set()  # nodes
         self.paused: NoteLine | None = None
         self.paused_nodes: dict[str, NoteLine] = {}
+        self.paused_pools: dict[str, NoteLine] = {}
         self.handed_over: dict[str, str] = {}  # open incidents that were left to a person, and why
         self.demoted: dict[str, NoteLine] = {}  # rules that have fallen back to shadow, by code
         self.discarded_at = float("-inf")  # when a person last discarded what waited
@@ -241,15 +242,8 @@ class Ledger:
 
     def _fold_note(self, line: NoteLine) -> None:
         self.notes.add((line.subject, line.code, line.text))
-        node = line.subject.node
-        if line.code == "paused" and node is not None:
-            self.paused_nodes[node] = line
-        elif line.code == "paused":
-            self.paused = line
-        elif line.code == "resumed" and node is not None:
-            self.paused_nodes.pop(node, None)
-        elif line.code == "resumed":
-            self.paused = None
+        if line.code in {"paused", "resumed"}:
+            self._fold_pause(line)
         elif line.code == "needs_person":
             incident, _, why = line.text.partition(": ")
             if incident in self.open_incidents:
@@ -270,6 +264,17 @@ class Ledger:
         """A person has looked at the rules: all of them act, and their counts begin anew."""
         self.trusted_at = at
         self.demoted.clear()
+
+    def _fold_pause(self, line: NoteLine) -> None:
+        node, begins = line.subject.node, line.code == "paused"
+        if node is None and line.pool is None:
+            self.paused = line if begins else None
+            return
+        name = line.pool or node or ""
+        scoped = self.paused_pools if line.pool is not None else self.paused_nodes
+        scoped.pop(name, None)
+        if begins:
+            scoped[name] = line
 
     def take_unexamined(self) -> list[str]:
         """The events that no rule has looked at yet, once; after a restart all of them: looking twice is harmless."""

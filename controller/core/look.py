@@ -1,6 +1,6 @@
 """The views, drawn from the fleet: for the API, and the last lines of a replay."""
 
-from controller.core import restart, words
+from controller.core import pause, restart, words
 from controller.core.deployments import staying
 from controller.core.fleet import Fleet
 from controller.core.ledger import FLEET
@@ -24,6 +24,7 @@ def view(fleet: Fleet, now: float) -> View:
     seen: dict[str, str] = {}  # what keeps work off each GPU, as far as anybody has asked
     return View(
         paused=ledger.paused is not None,
+        pauses=tuple(pause.standing(fleet)),
         settled=fleet.patience.is_settled(now),
         nodes=tuple(_node(fleet, fleet.nodes[name], now) for name in sorted(fleet.nodes)),
         deployments=tuple(_deployment(fleet, fleet.deployments[name], now, seen) for name in sorted(fleet.deployments)),

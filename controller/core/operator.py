@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 
 from msgspec.structs import replace
 
-from controller.core import conditions, retire, verdicts
+from controller.core import conditions, pause, retire, verdicts
 from controller.core.actions import move
+from controller.core.asked import exists, place, refuse, words
 from controller.core.budget import repairs
 from controller.core.disruption import covering
 from controller.core.fleet import Fleet
@@ -30,17 +31,17 @@ def answer(fleet: Fleet, asked: Asked, now: float) -> Lines:
     """The lines that an order of a person leads to."""
     deed = DEEDS.get(asked.do)
     if deed is None:
-        yield _refuse(asked, f"nobody knows how to {asked.do!r}; known: {', '.join(sorted(DEEDS))}", now)
+        yield refuse(asked, f"nobody knows how to {asked.do!r}; known: {', '.join(sorted(DEEDS))}", now)
     else:
         yield from deed(fleet, asked, now)
 
 
 def _hold(fleet: Fleet, asked: Asked, now: float) -> Lines:
-    subject = _place(asked)
-    if subject is None or not _exists(fleet, subject):
-        yield _refuse(asked, "name a GPU or a node that is known", now)
+    subject = place(asked)
+    if subject is None or not exists(fleet, subject):
+        yield refuse(asked, "name a GPU or a node that is known", now)
         return
-    words = f"{asked.reason} ({asked.by})" if asked.by else asked.reason
+    reason = f"{asked.reason} ({asked.by})" if asked.by else asked.reason
     nth = sum(1 for hold in fleet.ledger.lifted.values() if (hold.subject, hold.owner) == (subject, asked.owner))
     line = HoldLine(
         at=now,
@@ -48,7 +49,7 @@ def _hold(fleet: Fleet, asked: Asked, now: float) -> Lines:
         id=hold_id(asked.owner, subject, asked.reason, nth),
         op="placed",
         owner=asked.owner,
-        reason=words,
+        reason=reason,
         clears_on=ClearsOn.PERSON,
     )
     if asked.owner == OWNER or asked.owner.startswith("agent:"):
@@ -61,56 +62,43 @@ def _lift(fleet: Fleet, asked: Asked, now: float) -> Lines:
     if asked.hold is not None:
         found = [hold for hold in [fleet.ledger.holds.get(asked.hold)] if hold is not None]
     else:
-        subject = _place(asked)
+        subject = place(asked)
         all_of_it = fleet.ledger.standing(subject) if subject else []
         own = [hold for hold in all_of_it if hold.owner == asked.owner]
         found = own if own and not asked.force else all_of_it
     if not found:
-        yield _refuse(asked, "no such hold stands", now)
+        yield refuse(asked, "no such hold stands", now)
     for hold in found:
         if hold.owner != asked.owner and not asked.force:
             why = f"it belongs to {hold.owner}, not to {asked.owner}: use force to lift it all the same"
             yield replace(hold, at=now, op="refused", reason=why)
             continue
-        yield lift(hold, _words(asked, "lifted"), now)
+        yield lift(hold, words(asked, "lifted"), now)
         incident = fleet.ledger.incidents.get(hold.incident or "")
         if hold.owner == OWNER and incident is not None:
-            yield from call_off(fleet, incident, _words(asked, "lifted"), now)
-
-
-def _pause(fleet: Fleet, asked: Asked, now: float) -> Lines:
-    if not _is_paused(fleet, asked):
-        yield NoteLine(at=now, subject=Subject(node=asked.node), code="paused", text=_words(asked, "paused"))
-
-
-def _resume(fleet: Fleet, asked: Asked, now: float) -> Lines:
-    if _is_paused(fleet, asked):
-        yield NoteLine(at=now, subject=Subject(node=asked.node), code="resumed", text=_words(asked, "resumed"))
-
-
-def _is_paused(fleet: Fleet, asked: Asked) -> bool:
-    """Whether the node that is named, or everything, is paused already."""
-    return asked.node in fleet.ledger.paused_nodes if asked.node is not None else fleet.ledger.paused is not None
+            yield from call_off(fleet, incident, words(asked, "lifted"), now)
 
 
 def _approve(fleet: Fleet, asked: Asked, now: float) -> Lines:
-    waiting = [a for a in _actions(fleet, asked, *REPAIRS) if a.state is ActionState.WAITING]
+    found = _actions(fleet, asked, *REPAIRS)
+    waiting = [action for action in found if action.state is ActionState.WAITING]
     if not waiting:
-        yield _refuse(asked, "no such action waits", now)
+        forbidden = next((action.why for action in found if action.state is ActionState.WOULD), None)
+        yield refuse(asked, f"it may not be done now: {forbidden}" if forbidden else "no such action waits", now)
     for action in waiting:
         against = _against(fleet, action)
         if against is not None:
-            yield _refuse(asked, against, now, action.subject)
+            yield refuse(asked, against, now, action.subject)
         else:
             ledger = fleet.ledger
             again = token(fleet.settings.epoch, ledger.number + 1 if ledger.epoch == fleet.settings.epoch else 1)
-            yield move(action, ActionState.ORDERED, _words(asked, "approved"), now, token=again)
+            yield move(action, ActionState.ORDERED, words(asked, "approved"), now, token=again)
 
 
 def _against(fleet: Fleet, action: ActionLine) -> str | None:
     """Why an approved repair still cannot be ordered now."""
-    if fleet.ledger.paused is not None:
-        return f"automation is paused ({fleet.ledger.paused.text}): resume first"
+    if (paused := pause.why_on(fleet, _node_of(fleet, action) or "")) is not None:
+        return f"{paused}: resume first"
     if action.of is ActionKind.POWER_CYCLE:
         return "power is not in our hands: a person must do it, then the condition clears"
     incident = fleet.ledger.incidents.get(action.incident or "")
@@ -127,35 +115,40 @@ def _against(fleet: Fleet, action: ActionLine) -> str | None:
     return None
 
 
+def _node_of(fleet: Fleet, action: ActionLine) -> str | None:
+    gpu = fleet.gpus.get(action.subject.gpu or "")
+    return gpu.node if gpu is not None else action.subject.node
+
+
 def _cancel(fleet: Fleet, asked: Asked, now: float) -> Lines:
     one = (ActionKind.START_REPLICA,) if asked.action is not None else ()
     found = _actions(fleet, asked, ActionKind.DRAIN, ActionKind.VALIDATE, *REPAIRS, *one)
     if not found:
-        yield _refuse(asked, "nothing of it is unfinished", now)
+        yield refuse(asked, "nothing of it is unfinished", now)
     for action in found:
-        yield move(action, ActionState.CANCELLED, _words(asked, "cancelled"), now)
+        yield move(action, ActionState.CANCELLED, words(asked, "cancelled"), now)
 
 
 def _release(fleet: Fleet, asked: Asked, now: float) -> Lines:
-    place = _place(asked)
-    keys = [asked.incident] if asked.incident else list(fleet.ledger.incidents_of.get(place, ())) if place else []
+    about = place(asked)
+    keys = [asked.incident] if asked.incident else list(fleet.ledger.incidents_of.get(about, ())) if about else []
     found = [fleet.ledger.incidents[key] for key in keys if key in fleet.ledger.open_incidents]
     if not found:
-        yield _refuse(asked, "no open incident is about it; to lift a hold, lift it", now)
+        yield refuse(asked, "no open incident is about it; to lift a hold, lift it", now)
     for incident in found:
-        yield from let_go(fleet, incident, _words(asked, "released"), now)
+        yield from let_go(fleet, incident, words(asked, "released"), now)
 
 
 def _drain(fleet: Fleet, asked: Asked, now: float) -> Lines:
     known = _replicas(fleet, asked)
     going = [r for r in known if _is_asked_for(fleet, r)]
     replicas = [r for r in known if fleet.life(r) is Life.RUN and r not in going and not (going and _starts(fleet, r))]
-    if _place(asked) is not None:
+    if place(asked) is not None:
         yield from _hold(fleet, replace(asked, reason=f"drain: {asked.reason}"), now)
     elif not replicas and not going:
-        yield _refuse(asked, "no such replica runs", now)
+        yield refuse(asked, "no such replica runs", now)
     for replica in replicas:
-        yield retire.ask(fleet, replica, _words(asked, "asked for"), now)
+        yield retire.ask(fleet, replica, words(asked, "asked for"), now)
     if asked.force:
         yield from _cut_short(fleet, known, asked, now)
 
@@ -165,7 +158,7 @@ def _cut_short(fleet: Fleet, replicas: list[Replica], asked: Asked, now: float) 
     for replica in replicas:
         for drain in fleet.ledger.of_subject(replica.subject, ActionKind.DRAIN):
             if drain.state in STARTED:
-                yield move(drain, ActionState.TIMED_OUT, _words(asked, "cut short"), now)
+                yield move(drain, ActionState.TIMED_OUT, words(asked, "cut short"), now)
 
 
 def _is_asked_for(fleet: Fleet, replica: Replica) -> bool:
@@ -185,31 +178,31 @@ def _set_healthy(fleet: Fleet, asked: Asked, now: float) -> Lines:
 
     If it is not well, its next bad signal opens another condition.
     """
-    place = _place(asked)
-    if place is None or not _exists(fleet, place):
-        yield _refuse(asked, "name a GPU or a node that is known", now)
+    about = place(asked)
+    if about is None or not exists(fleet, about):
+        yield refuse(asked, "name a GPU or a node that is known", now)
         return
-    words = _words(asked, "set healthy")
-    for condition in fleet.conditions_on(place):
+    said = words(asked, "set healthy")
+    for condition in fleet.conditions_on(about):
         yield conditions.end(condition, now)
-    for key in list(fleet.ledger.incidents_of.get(place, ())):
-        yield from let_go(fleet, fleet.ledger.incidents[key], words, now)
-    yield NoteLine(at=now, subject=place, code="set_healthy", text=words)
+    for key in list(fleet.ledger.incidents_of.get(about, ())):
+        yield from let_go(fleet, fleet.ledger.incidents[key], said, now)
+    yield NoteLine(at=now, subject=about, code="set_healthy", text=said)
 
 
 def _discard_backlog(fleet: Fleet, asked: Asked, now: float) -> Lines:
     """A person has looked: what waits for room is dropped and needs fresh evidence; budgets count anew."""
     waiting = [a for a in fleet.ledger.live(*REPAIRS) if a.state is ActionState.WAITING and a.budget is not None]
     for action in waiting:
-        yield move(action, ActionState.EXPIRED, _words(asked, "discarded"), now)
-    yield NoteLine(at=now, subject=Subject(), code="backlog_discarded", text=_words(asked, "discarded"))
+        yield move(action, ActionState.EXPIRED, words(asked, "discarded"), now)
+    yield NoteLine(at=now, subject=Subject(), code="backlog_discarded", text=words(asked, "discarded"))
 
 
 DEEDS: dict[str, Callable[[Fleet, Asked, float], Lines]] = {
     "hold": _hold,
     "lift": _lift,
-    "pause": _pause,
-    "resume": _resume,
+    "pause": pause.pause,
+    "resume": pause.resume,
     "approve": _approve,
     "cancel": _cancel,
     "release": _release,
@@ -240,25 +233,3 @@ def _replicas(fleet: Fleet, asked: Asked) -> list[Replica]:
     if asked.deployment is not None:
         return fleet.roster.of(asked.deployment)
     return fleet.roster.at(asked.node) if asked.node is not None else []
-
-
-def _place(asked: Asked) -> Subject | None:
-    if asked.gpu is not None:
-        return Subject(gpu=asked.gpu)
-    return Subject(node=asked.node) if asked.node is not None else None
-
-
-def _exists(fleet: Fleet, subject: Subject) -> bool:
-    return subject.gpu in fleet.gpus or subject.node in fleet.nodes
-
-
-def _words(asked: Asked, deed: str) -> str:
-    return (
-        f"{deed} by {asked.by or asked.owner}: {asked.reason}"
-        if asked.reason
-        else f"{deed} by {asked.by or asked.owner}"
-    )
-
-
-def _refuse(asked: Asked, why: str, now: float, subject: Subject | None = None) -> NoteLine:
-    return NoteLine(at=now, subject=subject or _place(asked) or Subject(), code="refused", text=f"{asked.do}: {why}")

@@ -12,6 +12,7 @@ import msgspec
 from controller.core import shadow
 from controller.core.fleet import Fleet
 from controller.core.ladder import needs_repair
+from controller.core.pause import why_on
 from controller.core.place import code_of, grave, is_pruned, place_of
 from controller.core.settings import EVIDENCE_S
 from vocab.events import HISTORY, Event, Flag, Recovery, Scope, Severity
@@ -46,11 +47,9 @@ def may(
     level = fleet.level(node)
     if level is None or not fleet.patience.is_settled(now):
         return Verdict(Leave.LATER, "nodes that were live have not reported since the start")
-    paused = fleet.ledger.paused or fleet.ledger.paused_nodes.get(node)
+    paused = why_on(fleet, node)
     if paused is not None:
-        return Verdict(Leave.WOULD, f"automation is paused: {paused.text}")
-    if fleet.node(node).paused:
-        return Verdict(Leave.WOULD, f"automation is paused by a file on {node}")
+        return Verdict(Leave.WOULD, paused)
     if not level.allows(needed):
         return Verdict(Leave.WOULD, f"the level of {node} is {level}, this needs {needed}")
     if incident is not None:

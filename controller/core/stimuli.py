@@ -99,7 +99,7 @@ class Asked(Stimulus, frozen=True, kw_only=True, tag="asked"):
     ``do``                 names
     ``hold``               ``gpu`` or ``node``, ``reason``
     ``lift``               ``hold`` (its id), or ``gpu``/``node`` for all of ``owner``; another's only with ``force``
-    ``pause``, ``resume``  nothing
+    ``pause``, ``resume``  nothing (everything), ``pool`` or ``node``
     ``approve``            ``action`` (a waiting one), or ``gpu``/``node``/``incident`` for those that wait there
     ``cancel``             ``action``, or ``gpu``/``node``/``incident`` for its unfinished drains and repairs
     ``release``            ``gpu`` or ``incident``: back to service, whatever the policy says
@@ -116,6 +116,7 @@ class Asked(Stimulus, frozen=True, kw_only=True, tag="asked"):
     force: bool = False
     gpu: str | None = None
     node: str | None = None
+    pool: str | None = None
     replica: str | None = None
     deployment: str | None = None
     incident: str | None = None

@@ -89,10 +89,20 @@ class DeploymentView(msgspec.Struct, frozen=True, kw_only=True):
     short_because: str | None = None
 
 
+class PauseView(msgspec.Struct, frozen=True, kw_only=True):
+    """A pause that stands. ``scope``: fleet, pool, node, or file (of a node); ``name``: which pool or node."""
+
+    scope: str
+    name: str | None = None
+    since: float | None = None  # None: a file's age is not known here
+    why: str
+
+
 class View(msgspec.Struct, frozen=True, kw_only=True):
     """Everything at one moment. ``actions`` are those not ended; the waiting ones are among them."""
 
-    paused: bool
+    paused: bool  # all of it
+    pauses: tuple[PauseView, ...] = ()  # all that stand, of parts too
     settled: bool  # the start is over: harmful acts are possible
     nodes: tuple[NodeView, ...]
     deployments: tuple[DeploymentView, ...]

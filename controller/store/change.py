@@ -58,7 +58,7 @@ def key_of(line: AnyLine) -> str:
     if isinstance(line, ConditionLine | IncidentLine | HoldLine | ActionLine):
         return line.id
     if isinstance(line, NoteLine):
-        return " ".join([line.code, subject_text(line.subject), *filter(None, (line.rule, line.incident))])
+        return " ".join([line.code, subject_text(line.subject), *filter(None, (line.rule, line.incident, line.pool))])
     return subject_text(line.subject)
 
 

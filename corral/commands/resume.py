@@ -3,12 +3,20 @@
 import click
 
 from corral.ask import ask, url_option
+from corral.commands.pause import place, scope
+from corral.commands.status import pause_words
 
 
-@click.command(help="Let automation act again.")
+@click.command(help="End one pause: that of everything, of a pool or of a node. Others go on, and are named.")
+@click.option("--pool", help="The pause of this pool.")
+@click.option("--node", help="The pause of this node.")
 @click.option("--reason", default="resumed by an operator", show_default=True, help="Why; it is kept in the audit.")
 @url_option
-def command(reason: str, url: str) -> None:
-    """Resume."""
-    ask(url, "POST", "/api/v1/resume", body={"reason": reason})
-    click.echo("resumed")
+def command(pool: str | None, node: str | None, reason: str, url: str) -> None:
+    """Resume, and name the pauses that still stand."""
+    body = scope(pool, node)
+    answer = ask(url, "POST", "/api/v1/resume", body={"reason": reason, **body})
+    where, _ = place(body)
+    click.echo(f"resumed {where}" if answer["lines"] else f"no pause stood {where}")
+    for pause in ask(url, "GET", "/api/v1/fleet").get("pauses", ()):
+        click.echo(f"still paused {pause_words(pause)}")

@@ -72,8 +72,8 @@ def command(url: str, as_json: bool) -> int:
 
 def show(fleet: dict[str, Any], console: Console) -> None:
     """Print the fleet's tables."""
-    if fleet["paused"]:
-        console.print("[black on red] PAUSED [/] nothing harmful is done until `corral resume`")
+    for pause in fleet.get("pauses", ()):
+        console.print(f"[black on red] PAUSED [/] {escape(pause_words(pause))}")
     for node in fleet["nodes"]:
         console.print(_gpus(node))
         if node.get("unknown_because"):
@@ -92,6 +92,15 @@ def show(fleet: dict[str, Any], console: Console) -> None:
         console.print(f"[{colour}]●[/] {deployment['name']}: {told}{because}")
     _observed(fleet, console)
     _to_do(fleet, console)
+
+
+def pause_words(pause: dict[str, Any]) -> str:
+    """Where nothing harmful is done, why, and what ends that."""
+    scope, name = pause["scope"], pause["name"]
+    where = "everywhere" if scope == "fleet" else f"in pool {name}" if scope == "pool" else f"on {name}"
+    option = "" if scope == "fleet" else f" --{scope} {name}"
+    end = f"the file on {name} ends it" if scope == "file" else f"end it with: corral resume{option}"
+    return f"{where}: {pause['why']}; {end}"
 
 
 def _to_do(fleet: dict[str, Any], console: Console) -> None:

@@ -1,7 +1,7 @@
 """A made-up fleet in the interface's own types: an Xid 79 on GPU 0, its replica moved, a reboot waiting."""
 
 from controller.api.forms import Fleet, Story
-from controller.core.views import DeploymentView, GpuView, NodeView, ReplicaView
+from controller.core.views import DeploymentView, GpuView, NodeView, PauseView, ReplicaView
 from vocab.events import Event, Evidence, Recovery, Scope, Severity, Source
 from vocab.lines import (
     ActionLine,
@@ -235,6 +235,7 @@ def fleet(*, paused: bool = False) -> Fleet:
         actions_waiting=(REBOOT,),
         counts={"total": 8, "in_service": 7, "free": 3, "unhealthy": 1, "stranded": 0, "overcommitted": 0},
         paused=paused,
+        pauses=(PauseView(scope="fleet", since=AT, why="paused by operator: change freeze"),) if paused else (),
         settled=True,
         seq=42,
     )

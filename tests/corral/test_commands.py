@@ -110,16 +110,9 @@ class Controller:
                 return reply([EVENT])
             case path if path.endswith("/explain"):
                 return reply(STORY)
-            case "/api/v1/drains" | "/api/v1/releases":
+            case "/api/v1/drains" | "/api/v1/releases" | "/api/v1/pause" | "/api/v1/resume":
                 return reply({"outcome": "done", "lines": self.done})
-            case (
-                "/api/v1/holds"
-                | "/api/v1/pause"
-                | "/api/v1/resume"
-                | "/api/v1/approvals"
-                | "/api/v1/discards"
-                | "/api/v1/holds/h1"
-            ):
+            case "/api/v1/holds" | "/api/v1/approvals" | "/api/v1/discards" | "/api/v1/holds/h1":
                 return reply({"id": "h1"})
             case "/api/v1/drains" | "/api/v1/releases":
                 return reply({"outcome": "done", "lines": []})
@@ -216,7 +209,6 @@ def test_another_owners_hold_is_refused_with_the_next_step(controller: Controlle
     ("arguments", "path"),
     [
         (("pause",), "/api/v1/pause"),
-        (("resume",), "/api/v1/resume"),
         (("approve", "a1"), "/api/v1/approvals"),
         (("discard", "--reason", "a bad probe"), "/api/v1/discards"),
         (("lift", "h1", "--reason", "done"), "/api/v1/holds/h1"),
@@ -228,6 +220,39 @@ def test_another_owners_hold_is_refused_with_the_next_step(controller: Controlle
 def test_the_other_orders_reach_the_controller(controller: Controller, arguments: tuple[str, ...], path: str) -> None:
     assert corral(controller, *arguments).exception is None
     assert controller.asked[-1][1] == path
+
+
+@pytest.mark.parametrize(
+    ("options", "body", "said"),
+    [
+        ((), {}, "everywhere"),
+        (("--pool", "test"), {"pool": "test"}, "in pool test"),
+        (("--node", "n1"), {"node": "n1"}, "on n1"),
+    ],
+)
+def test_the_red_button_names_what_it_stops_and_how_it_ends(
+    controller: Controller, options: tuple[str, ...], body: dict[str, str], said: str
+) -> None:
+    controller.done = [{"kind": "note"}]
+    paused = corral(controller, "pause", "--reason", "look", *options)
+    assert controller.asked[-1] == ("POST", "/api/v1/pause", {"reason": "look", **body})
+    assert f"paused {said}" in paused.output
+    assert " ".join(("corral resume", *options)) in paused.output
+
+
+def test_a_resume_names_what_is_still_paused(controller: Controller) -> None:
+    controller.done = [{"kind": "note"}]
+    controller.fleet["pauses"] = [{"scope": "pool", "name": "test", "since": 1.0, "why": "paused by ada: a new driver"}]
+    said = corral(controller, "resume").output
+    assert "resumed everywhere" in said
+    assert "still paused in pool test: paused by ada: a new driver" in said
+    assert "corral resume --pool test" in said
+
+
+def test_a_red_button_without_a_controller_says_how_a_file_does_it() -> None:
+    result = CliRunner().invoke(cli, ["pause", "--url", "http://127.0.0.1:9"], standalone_mode=False)
+    assert isinstance(result.exception, Unreachable)
+    assert "touch /etc/corral/PAUSE" in str(result.exception)
 
 
 def test_a_release_names_the_holds_that_ended_and_nothing_of_how_it_is_stored(controller: Controller) -> None:

@@ -25,16 +25,23 @@ async function orderWithReason(question, path, body = {}) {
 
 function drawBanners(fleet) {
   const virtual = fleet.nodes.filter((node) => node.virtual).map((node) => node.node);
-  fill(byId("banners"), [fleet.paused, virtual], () => [
-    fleet.paused
-      ? make("div", { class: "banner paused", role: "alert" }, make("strong", {}, "PAUSED"), " nothing harmful is done; releases and recovery go on. ",
-          make("button", { onclick: () => orderWithReason({ title: "Resume automation", text: "Why? It is kept in the audit.", yes: "Resume" }, "/api/v1/resume") }, "Resume"))
-      : null,
+  fill(byId("banners"), [fleet.pauses, virtual], () => [
+    ...fleet.pauses.map(drawPause),
     virtual.length
       ? make("div", { class: "banner virtual" }, make("strong", {}, "VIRTUAL"), ` no real GPU is behind ${virtual.join(", ")}: its GPUs, readings and faults are simulated. The replicas are real.`)
       : null,
   ]);
   byId("pause").hidden = fleet.paused;
+}
+
+// One pause: of everything, a pool or a node; one by a file ends when the file does.
+function drawPause({ scope, name, why }) {
+  const where = scope === "fleet" ? "everywhere" : scope === "pool" ? `in pool ${name}` : `on ${name}`;
+  const body = name ? { [scope]: name } : {};
+  const question = { title: `Let automation act again ${where}`, text: "Why? It is kept in the audit.", yes: "Resume" };
+  return make("div", { class: "banner paused", role: "alert" }, make("strong", {}, "PAUSED"),
+    ` ${where}: nothing harmful is done; releases and recovery go on. ${why} `,
+    scope === "file" ? null : make("button", { onclick: () => orderWithReason(question, "/api/v1/resume", body) }, "Resume"));
 }
 
 function drawSummary(fleet) {
