@@ -111,6 +111,7 @@ class DriverCall(Observation, frozen=True, kw_only=True, omit_defaults=True, tag
     state: str = "started"
     error: str | None = None
     pid: int | None = None
+    stacks: str | None = None  # where the threads of its process stand, once it hangs
 
 
 class SourceState(Observation, frozen=True, kw_only=True, omit_defaults=True, tag="source"):

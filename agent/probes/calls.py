@@ -13,7 +13,7 @@ import msgspec
 from agent.probes.figures import node_finding
 from agent.probes.probe import Clear, Verdict
 from agent.probes.scene import Scene
-from vocab.events import Scope, Severity, Source
+from vocab.events import Evidence, Scope, Severity, Source, rfc3339
 from vocab.observations import AnyObservation, ClockStep, DriverCall, NodeSeen, Restart
 
 HUNG, SLOW, HANG = "probe_hung", "probe_slow", "driver_hang"
@@ -29,6 +29,7 @@ class Waiting(msgspec.Struct):
     call: str
     since: float
     pid: int | None = None
+    stacks: str | None = None
     slow: bool = False
     hung: bool = False
 
@@ -51,7 +52,8 @@ class CallsProbe(msgspec.Struct):
         match observation:
             case DriverCall(state="started"):
                 key = _key(observation)
-                self.waiting.setdefault(key, Waiting(observation.gpu, observation.call, now, observation.pid))
+                call = self.waiting.setdefault(key, Waiting(observation.gpu, observation.call, now, observation.pid))
+                call.stacks = observation.stacks or call.stacks
             case DriverCall():
                 return list(self._back(observation, now))
             case ClockStep(pause_s=float(pause_s)):
@@ -97,7 +99,7 @@ class CallsProbe(msgspec.Struct):
         fields = {"call": call.call, "for_s": round(now - call.since, 3)}
         if code == HANG:
             fields["suspect"] = call.gpu or ""
-        return node_finding(
+        found = node_finding(
             code,
             at,
             text,
@@ -109,6 +111,10 @@ class CallsProbe(msgspec.Struct):
             first=(call.gpu, call.call, self.turn),
             fields=fields,
         )
+        if call.stacks is None:
+            return found
+        where = Evidence(source=Source.HOST.value, at=rfc3339(at), line=call.stacks)
+        return msgspec.structs.replace(found, evidence=(*found.evidence, where))
 
     def tick(self, scene: Scene, now: float) -> Sequence[Verdict]:
         """Say which calls have taken too long."""

@@ -4,13 +4,17 @@ It ends when its standard input does, that is with the agent; a thread that hang
 it. It writes frames to its standard output; whatever a library prints goes to the log.
 """
 
+import faulthandler
 import os
 import sys
 import threading
 from collections.abc import Callable
 
-from agent.sources.frames import Failed, Frame, encode
+from agent.sources.frames import Failed, Frame, Stacks, encode
 from vocab.errors import SourceDown
+
+STACKS = "stacks"  # the line that asks a child where its threads stand
+MOST_STACK_BYTES = 6000
 
 
 class CallFailed(SourceDown):
@@ -42,7 +46,7 @@ def serve(work: Callable[[Outbox], None], hear: Callable[[str], None] = lambda _
     os.dup2(2, 1)  # whatever the driver's library prints belongs in the log
     outbox = Outbox(pipe)
     threading.excepthook = _end_on_defect
-    threading.Thread(target=_listen, args=(hear,), name="parent", daemon=True).start()
+    threading.Thread(target=_listen, args=(hear, outbox), name="parent", daemon=True).start()
     try:
         work(outbox)
     except CallFailed as failed:
@@ -52,14 +56,25 @@ def serve(work: Callable[[Outbox], None], hear: Callable[[str], None] = lambda _
     return 1
 
 
-def _listen(hear: Callable[[str], None]) -> None:
+def _listen(hear: Callable[[str], None], outbox: Outbox) -> None:
     """Standard input ends when the agent does."""
     heard = b""
     while found := os.read(0, 4096):
         *lines, heard = (heard + found).split(b"\n")
         for line in lines:
-            hear(line.decode())
+            if line.decode() == STACKS:
+                outbox.send(Stacks(_stacks()))
+            else:
+                hear(line.decode())
     os._exit(0)
+
+
+def _stacks() -> str:
+    """Of all threads; one inside the driver stands at the call that it made."""
+    with os.fdopen(os.memfd_create("stacks"), "w+b") as file:
+        faulthandler.dump_traceback(file, all_threads=True)
+        file.seek(0)
+        return file.read(MOST_STACK_BYTES).decode(errors="replace")
 
 
 def _end_on_defect(args: threading.ExceptHookArgs) -> None:

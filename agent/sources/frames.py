@@ -54,7 +54,13 @@ class Limited(msgspec.Struct, frozen=True, tag_field="frame"):
     error: str | None = None
 
 
-Frame = Opened | Failed | Observed | Sampled | Limited
+class Stacks(msgspec.Struct, frozen=True, tag_field="frame"):
+    """Where the threads of the child stand in its own program, as it was asked."""
+
+    text: str
+
+
+Frame = Opened | Failed | Observed | Sampled | Limited | Stacks
 
 decode = msgspec.msgpack.Decoder(Frame).decode
 

@@ -6,15 +6,19 @@ most: a process inside a hung driver cannot be killed.
 """
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from agent.calls import Call
+from agent.sources.child import STACKS
 from agent.sources.child_process import ChildProcess
-from agent.sources.frames import Failed, Frame, Opened
+from agent.sources.frames import Failed, Frame, Opened, Stacks
 from agent.sources.hang_watch import HANG_AFTER_S, Change, HangWatch
 from agent.sources.health import Health
+from agent.sources.stacks import taken
 from vocab.clock import Clock
 from wire.backoff import delay_s
 
@@ -23,6 +27,7 @@ log = logging.getLogger(__name__)
 LOOK_S = 1.0  # between two looks at the call table
 GIVE_UP_S = 30.0  # a child that is stuck for so long gets a second one beside it
 RETRY_MOST_S = 60.0
+ANSWER_S = 2.0  # a child whose own threads run tells at once where they stand
 SILENT_S = 3.0  # beyond the time that a call may take: a child that reads GPUs speaks each second
 
 
@@ -43,6 +48,10 @@ class Kept(Protocol):
 
     def hung(self, pid: int, changes: Sequence[Change]) -> None:
         """Calls of the child ``pid`` that began to hang or came back."""
+        ...
+
+    def stands(self, pid: int, calls: Sequence[Call], where: str) -> None:
+        """Where the threads of the child ``pid`` stood when these calls began to hang."""
         ...
 
     def looked(self, keeper: "Keeper", watch: HangWatch, *, stuck: bool) -> None:
@@ -103,6 +112,8 @@ class Keeper:
         self._awake = asyncio.Event()
         self._awake.set()
         self._rested: ChildProcess | None = None  # ended by us, for a while
+        self._told: asyncio.Queue[str] = asyncio.Queue(1)  # where the child's threads stand, in its own words
+        self._autopsies: set[asyncio.Task[None]] = set()
         self.health = Health()
         self.live = False  # whether the child at hand has opened what it reads
 
@@ -147,7 +158,13 @@ class Keeper:
     async def _keep(self, turn: int) -> bool:
         """One child from its start on; True if another may follow at once: it was left alone, stuck, or had to rest."""
         table = self._run_dir / f"{self._name}-calls-{turn % 2}"  # two children at most, each with its own
-        child = await ChildProcess.start(self._module, table, self._kept.arguments(), self._environment)
+        try:
+            child = await ChildProcess.start(self._module, table, self._kept.arguments(), self._environment)
+        except OSError as error:  # no memory or room for it; tried again like a child that broke
+            log.error("the child of a source cannot be started", extra={"source": self._name, "error": str(error)})
+            self.live = False
+            self._kept.ended("NOT_STARTED")
+            return False
         self.health.starts += 1
         watch = HangWatch(self._limits.hang_after_s)
         self._child, self._error, self._stuck_since, self.live = child, None, None, False
@@ -191,6 +208,10 @@ class Keeper:
                     self._error = error
                 case Opened():
                     self.live, self._error = True, None
+                case Stacks(text=text):
+                    with contextlib.suppress(asyncio.QueueFull):
+                        self._told.put_nowait(text)
+                    continue
             self._kept.take(frame)
 
     # hangs
@@ -200,7 +221,7 @@ class Keeper:
         self._look_at_old(int(now * 1e9))
         under_way = child.under_way()
         self.health.call_s = max((call.overdue_s(int(now * 1e9)) for call in under_way.values()), default=0.0)
-        self._report(child, watch.look(under_way, int(now * 1e9)))
+        self._report(child, watch, watch.look(under_way, int(now * 1e9)))
         stuck = watch.stuck(self._kept.threads() if self.live else 0) or self._is_silent(now)
         self._stuck_since = (self._stuck_since or now) if stuck else None
         self._kept.looked(self, watch, stuck=stuck)
@@ -209,12 +230,30 @@ class Keeper:
         """Whether a child whose threads read GPUs says nothing at all: it is stopped, or starved by its node."""
         return self.live and self._kept.threads() > 0 and now - self._heard_at >= SILENT_S + self._limits.hang_after_s
 
-    def _report(self, child: ChildProcess, changes: Sequence[Change]) -> None:
+    def _report(self, child: ChildProcess, watch: HangWatch, changes: Sequence[Change]) -> None:
         for change in changes:
             told = {"source": self._name, "gpu": change.call.gpu, "call": change.call.call, "pid": child.pid}
             log.warning("a call hangs" if change.state == "started" else "a call came back", extra=told)
         if changes:
             self._kept.hung(child.pid, changes)
+        if begun := [change.call for change in changes if change.state == "started"]:
+            task = asyncio.create_task(self._autopsy(child, watch, begun))
+            self._autopsies.add(task)
+            task.add_done_callback(self._autopsies.discard)
+
+    async def _autopsy(self, child: ChildProcess, watch: HangWatch, begun: Sequence[Call]) -> None:
+        """Keep what can be read of a child that hangs: by the kernel, and by itself if it still answers."""
+        while not self._told.empty():
+            self._told.get_nowait()
+        child.tell(STACKS)
+        where = await taken(child.pid)
+        own = ""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(ANSWER_S if child is self._child else 0.0):
+                own = await self._told.get()
+        hung = [call for call in begun if call in watch.hung.values()]  # what came back meanwhile is not told again
+        if hung:
+            self._kept.stands(child.pid, hung, "\n".join(filter(None, (where, own or "its program does not answer"))))
 
     def _stuck_for(self) -> float:
         return 0.0 if self._stuck_since is None else self._clock.monotonic() - self._stuck_since
@@ -224,7 +263,7 @@ class Keeper:
         if self._old is None:
             return
         child, watch = self._old
-        self._report(child, watch.look({} if child.ended else child.under_way(), now_ns))
+        self._report(child, watch, watch.look({} if child.ended else child.under_way(), now_ns))
         if not watch.hung:
             child.let_go()
         if child.ended:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from agent.calls import Call
 from agent.sources import boot
 from agent.sources.frames import Frame, Limited, Observed, Opened, Sampled
 from agent.sources.hang_watch import HANG_AFTER_S, Change, HangWatch
@@ -133,6 +134,12 @@ class NvmlSource:
         for change in changes:
             call, at = change.call, self._clock.now()
             self._emit(DriverCall(at=at, node=self._node, gpu=call.gpu, call=call.call, state=change.state, pid=pid))
+
+    def stands(self, pid: int, calls: Sequence[Call], where: str) -> None:
+        """What was kept of the child belongs to each of its calls."""
+        for call in calls:
+            at = self._clock.now()
+            self._emit(DriverCall(at=at, node=self._node, gpu=call.gpu, call=call.call, pid=pid, stacks=where))
 
     def looked(self, keeper: Keeper, watch: HangWatch, *, stuck: bool) -> None:
         """What hangs decides the state of the source."""

@@ -1,3 +1,5 @@
+import msgspec
+
 from agent.probes.calls import CallsProbe
 from tests.agent.made import call, inventory, scene, uuid
 from vocab.observations import ClockStep, Restart
@@ -21,6 +23,15 @@ class Watch:
         while (due := self.probe.next_deadline()) is not None and due <= at:
             found += self.probe.tick(self.scene, due)
         return [(type(v).__name__, v.code, v.gpu) for v in found]
+
+
+def test_where_a_hung_process_stood_is_evidence_of_what_is_said():
+    watch, seen = Watch(), call(0.0, "started", READ, 3)
+    watch.see(seen, msgspec.structs.replace(seen, at=6.0, stacks="77 gpu-3 D wchan=nv_wait"))
+    (slow,) = watch.probe.tick(watch.scene, 10.0)
+    (hung,) = watch.probe.tick(watch.scene, 120.0)
+    for found in (slow, hung):
+        assert [proof.line for proof in found.evidence][1:] == ["77 gpu-3 D wchan=nv_wait"]
 
 
 def hung(watch, at=1_000.0):

@@ -124,6 +124,10 @@ async def test_a_hung_gpu_is_named_and_the_others_go_on(source: NvmlSource, stat
         call = await found.find(DriverCall)
         assert (call.gpu, call.state) == (uuid_of("node-a", 4), "started")
         assert call.call.startswith("nvmlDeviceGet")
+        kept = await found.find(DriverCall, lambda one: one.stacks is not None)
+        assert (kept.gpu, kept.call, kept.pid) == (call.gpu, call.call, call.pid)
+        assert f"{call.pid} " in kept.stacks, "the kernel's view of its threads"
+        assert "nvml_call.py" in kept.stacks, "and its own: the call into the library"
         degraded = await found.find(SourceState, state_is("degraded"))
         assert uuid_of("node-a", 4) in (degraded.error or "")
         after = len(found.seen)
