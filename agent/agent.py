@@ -6,7 +6,9 @@ At the end: sources and link stop, the last state goes to disk, replicas live on
 
 import asyncio
 import contextlib
+import grp
 import logging
+import os
 import ssl
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
@@ -33,6 +35,7 @@ from agent.scribe import Scribe
 from agent.sources.source import Source
 from agent.spool import Spool
 from agent.steady import Steady
+from agent.units import HelperUnits
 from agent.uplink import Uplink, stored
 from agent.warden import Warden
 from vocab.clock import Clock
@@ -70,6 +73,8 @@ class Agent:
             node=node,
             cpu=self.hardware.virtual,
             program=config.replica_program,
+            units=None if self.hardware.virtual else HelperUnits(self.hardware.helper()),
+            group=_group(config) if config.replica_manager == "systemd" else None,
         )
         self.supervisor.adopt()
         self.latest = Latest(config.level, program, config.address, new_boot=judge.scene.boot_id != boot_id)
@@ -193,6 +198,19 @@ def release() -> str:
         return version("corral")
     except PackageNotFoundError:  # run from a source tree
         return "0+source"
+
+
+def _group(config: AgentConfig) -> int:
+    """Of the user that replicas run as."""
+    try:
+        found = grp.getgrnam(config.replica_group)
+    except KeyError as error:
+        raise ConfigError(
+            f"replica_group: there is no group {config.replica_group!r}: install deploy/systemd/corral.sysusers.conf"
+        ) from error
+    if found.gr_gid not in {os.getgid(), *os.getgroups()} and os.geteuid() != 0:
+        raise ConfigError(f"replica_group: the agent's user is not in {config.replica_group!r}, so no beat can be lent")
+    return found.gr_gid
 
 
 def _make(folder: Path) -> None:

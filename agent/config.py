@@ -48,6 +48,8 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     kmsg: Path = Path("/dev/kmsg")
     network_ports: tuple[str, ...] = ()  # those that have to be up; all others count if they had a link in this boot
     replica_base_port: Annotated[int, msgspec.Meta(ge=1, le=65000)] = 7430
+    replica_manager: Literal["process", "systemd"] = "process"  # systemd: units of another user, by the root helper
+    replica_group: str = "corral-engine"  # of the units' user, which writes its beat
     replica_program: tuple[str, ...] = ()  # takes the engine's flags in its place; empty: this Python's own engine
     diag_program: tuple[str, ...] = ()  # measures in active checks; empty: this Python's own engine (docs/diag.md)
     observe_replicas: bool = True  # look for engines on this node's GPUs that Corral did not start
@@ -81,6 +83,9 @@ def read(path: Path) -> AgentConfig:
         )
     if (config.tls_cert is None) != (config.tls_key is None):
         raise ConfigError(f"{path}: tls_cert and tls_key: set both or none")
+    if config.replica_manager == "systemd" and (config.virtual is not None or config.replica_program):
+        why = "a virtual node has none" if config.virtual is not None else "replica_program is the root helper's to say"
+        raise ConfigError(f"{path}: replica_manager: units of systemd cannot be had: {why} (see docs/isolation.md)")
     if config.dcgm_exporter is not None and not urlsplit(config.dcgm_exporter).hostname:
         raise ConfigError(f"{path}: dcgm_exporter: {config.dcgm_exporter!r} must be like http://127.0.0.1:9400/metrics")
     try:

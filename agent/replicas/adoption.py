@@ -6,7 +6,8 @@ time, boot id, command line), never by the order in which things should have hap
 
 import msgspec
 
-from agent.replicas.identity import alive, find, survivors
+from agent.replicas.cgroup import leader
+from agent.replicas.identity import alive, find
 from agent.replicas.record import Folder, ReplicaRecord, marks
 from vocab.observations import Exit
 
@@ -30,7 +31,8 @@ def _started_unrecorded(folder: Folder, boot: str) -> ReplicaRecord | None:
     intent = folder.intended()
     if intent is None:
         return None
-    found = find(marks(intent.replica, folder.beat), boot)
+    marked = marks(intent.replica, folder.beat)
+    found = leader(intent.unit, boot) if intent.unit is not None else find(marked, boot)
     if found is None:
         return None
     record = msgspec.structs.replace(intent, pid=found.pid, start_s=found.start_s)
@@ -42,8 +44,8 @@ def _recorded(folder: Folder, boot: str, now: float) -> ReplicaRecord | None:
     record = folder.recorded()
     if record is None:
         return None
-    if alive(record.identity, boot) or survivors(record.identity, record.mark, boot):
-        return record
+    if record.unit is not None or alive(record.identity, boot) or record.left(boot):
+        return record  # how a unit ended is still to be asked
     crashes = record.crashes if record.drain_at is not None else (*record.crashes, now)
     over = msgspec.structs.replace(record, exit=UNSEEN, ended_at=now, crashes=crashes)
     folder.end(over)

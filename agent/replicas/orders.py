@@ -5,11 +5,12 @@ One order at a time for each replica; a fence overtakes what is under way.
 
 import asyncio
 import signal
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from agent.adapters.adapter import Farewell
 from agent.replicas.door import Answer, Door
 from agent.replicas.identity import send
+from agent.replicas.record import ReplicaRecord
 from agent.replicas.replica import Replica
 from agent.replicas.steps import Drain, Fence, Unfence, Withdraw
 from vocab.clock import Clock
@@ -19,15 +20,23 @@ PROBE_WELL_S = 10.0  # of an engine that opened and whose beat goes on: HTTP tel
 OK = 200
 PROBE_STARTING_S = 0.5
 
+Farewells = Callable[[ReplicaRecord], Awaitable[bool]]  # SIGTERM; whether it got it
 Order = Fence | Unfence | Withdraw | Drain
+
+
+async def sigterm(record: ReplicaRecord) -> bool:
+    """SIGTERM to a process of ours; one that has ended needs none."""
+    send(record.identity, signal.SIGTERM, record.boot_id)
+    return True
 
 
 class Orders:
     """The conversations with this node's engines. Use as an async context manager; leaving it drops them."""
 
-    def __init__(self, clock: Clock, done: Callable[[], None]) -> None:
+    def __init__(self, clock: Clock, done: Callable[[], None], farewell: Farewells | None = None) -> None:
         self._clock = clock
         self._done = done  # called after each order that ended
+        self._farewell = farewell or sigterm
         self._door = Door()
         self._orders: dict[str, tuple[type[Order], asyncio.Task[None]]] = {}
         self._probes: dict[str, asyncio.Task[None]] = {}
@@ -63,7 +72,7 @@ class Orders:
 
     async def _say(self, step: Order, replica: Replica) -> None:
         if replica.engine.farewell is Farewell.SIGTERM:
-            self._signal(step, replica)
+            await self._signal(step, replica)
             return
         url, clock = replica.record.url, self._clock
         match step:
@@ -78,7 +87,7 @@ class Orders:
                 replica.keep(drain_at=clock.monotonic())
                 replica.told_to_exit(await self._door.drain(url, step.ttl_s), clock.monotonic())
 
-    def _signal(self, step: Order, replica: Replica) -> None:
+    async def _signal(self, step: Order, replica: Replica) -> None:
         """The same to an engine without such a door: admission is ours alone to say, SIGTERM its one farewell."""
         now = self._clock.monotonic()
         match step:
@@ -91,8 +100,8 @@ class Orders:
                 replica.answered(Answer(status=OK), now, admitting=True)
             case Drain():
                 replica.keep(drain_at=now)
-                send(replica.record.identity, signal.SIGTERM, replica.record.boot_id)
-                replica.told_to_exit(Answer(status=OK), now)
+                heard = await self._farewell(replica.record)
+                replica.told_to_exit(Answer(status=OK) if heard else Answer(error="broken"), now)
 
     def probe_if_due(self, replica: Replica) -> None:
         """Look at its door from time to time: readiness while it starts, health from then on."""

@@ -8,13 +8,15 @@ All are written durably. The folder is ``run_dir/replicas/ID`` and also holds th
 """
 
 import contextlib
+import os
 from pathlib import Path
 
 import msgspec
 
 from agent.adapters.command import COMMAND
 from agent.adapters.engines import ENGINES
-from agent.replicas.identity import Identity
+from agent.replicas.cgroup import processes
+from agent.replicas.identity import Identity, survivors
 from vocab.messages import ReplicaSpec
 from vocab.observations import Exit, Member
 from wire.disk import sync_folder, write_durably
@@ -22,6 +24,7 @@ from wire.disk import sync_folder, write_durably
 REPLICA, BEAT = "CORRAL_REPLICA", "CORRAL_BEAT"
 UNIT_PREFIX = "corral-replica-"
 TAIL_BYTES = 32_768  # the causes of an engine with several processes stand above the last line
+PASSED = 0o711  # of a folder that the replica's user has to go through and may not read
 KEPT_LOGS = 20  # folders of replicas that are no longer wanted, kept for their logs
 
 
@@ -59,6 +62,7 @@ class ReplicaRecord(msgspec.Struct, frozen=True, kw_only=True):
     drain_at: float | None = None  # monotonic: when it was first told to exit
     ended_at: float | None = None
     exit: Exit | None = None
+    unit: str | None = None  # of systemd; without one it is a process of the agent's user, detached
 
     @property
     def identity(self) -> Identity:
@@ -76,6 +80,12 @@ class ReplicaRecord(msgspec.Struct, frozen=True, kw_only=True):
     def gpus(self) -> tuple[str, ...]:
         """The UUIDs of its members."""
         return tuple(member.gpu for member in self.members)
+
+    def left(self, boot: str) -> tuple[int, ...]:
+        """Its living processes: once its leader has ended, what that has left behind."""
+        if self.unit is None:
+            return survivors(self.identity, self.mark, boot)
+        return processes(self.unit) if self.boot_id == boot else ()
 
 
 class Folder:
@@ -123,6 +133,23 @@ class Folder:
     def ended(self) -> ReplicaRecord | None:
         """The process that was recorded as ended."""
         return _read(self._ended)
+
+    def lend(self, group: int) -> None:
+        """Let the replica's user, whose group this is, write a new beat, and nothing else in here."""
+        self.path.parent.chmod(PASSED)
+        self.path.chmod(PASSED)
+        self.beat.unlink(missing_ok=True)
+        handle = os.open(self.beat, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            os.fchown(handle, -1, group)
+            os.fchmod(handle, 0o660)
+        finally:
+            os.close(handle)
+
+    def keep_log(self, text: str) -> None:
+        """The end of a log that lies elsewhere."""
+        with contextlib.suppress(OSError):
+            self.log.write_text(text)
 
     def turn_log(self) -> None:
         """Keep the log of the process before as ``log.1`` and begin a new one."""

@@ -12,7 +12,8 @@ from agent.adapters.engines import ENGINES
 from agent.adapters.figures import figures
 from agent.replicas.door import Answer
 from agent.replicas.ending import looked_at, named, reap
-from agent.replicas.identity import family, is_it, raw, stat, survivors, variable
+from agent.replicas.identity import family, is_it, raw, stat, variable
+from agent.replicas.launch import visible
 from agent.replicas.plan import Actual, Stage
 from agent.replicas.pulse import Pulse, follow, oldest_wait_s, stepping
 from agent.replicas.record import Folder, ReplicaRecord
@@ -43,7 +44,9 @@ class Replica:
         self.refuses = False
         self.health: int | str | None = None  # of the last look at its door; taken once by ``seen``
         self._door_opens = False  # by the same look
-        self.visible = variable(record.pid, VISIBLE) if record.pid is not None else None
+        self.visible = self._devices()
+        self.told: Exit | None = None  # how a unit's process ended, once that was learnt
+        self.is_gone = False  # its leader has ended
         self._left: tuple[int, ...] = ()  # what its session left behind when its leader ended
         self._parting: Exit | None = None  # how the leader ended, while others of its session still live
 
@@ -56,13 +59,16 @@ class Replica:
         self.looked_at = now
         process = self.record.identity
         state = stat(process.pid)
-        parting = reap(process, state)
+        parting = reap(process, state) if self.record.unit is None else None
         if parting is None and process.boot_id == boot and is_it(process, state):
             self._read_beat(now)
             return
+        self.is_gone = True
+        if self.awaits_word:
+            return
         if self._parting is None:
-            self._parting = parting or Exit()
-        self._left = survivors(self.record.identity, self.record.mark, boot)
+            self._parting = parting or self.told or Exit()
+        self._left = self.record.left(boot)
         if self._left:
             if self.terminated_at is None:
                 self.terminated_at = now - self.record.spec.kill_s  # nobody is left to end them in good order
@@ -82,6 +88,12 @@ class Replica:
             self.keep(drain_at=now)  # unless it was us who asked it to go
         elif beat.ready and beat.written_ns / 1e9 > self._heard_at:
             self.admitting = beat.admitting
+
+    def _devices(self) -> str | None:
+        """What it may see of its GPUs. Of a unit, which runs as another user, what it was given."""
+        if self.record.unit is not None:
+            return ",".join(map(visible, self.record.spec.members))
+        return variable(self.record.pid, VISIBLE) if self.record.pid is not None else None
 
     def measured(self, text: str, now: float) -> None:
         """The /metrics of an engine that writes no beat, read at ``now``: they are its beat."""
@@ -110,7 +122,7 @@ class Replica:
         asked = self.asked
         exit_ = named(self._parting or Exit(), asked=asked, killed=self.killed_at is not None, codes=self.engine.exits)
         if not asked:
-            exit_ = msgspec.structs.replace(exit_, text=self.folder.last_words(self.engine.name))
+            exit_ = msgspec.structs.replace(exit_, text=exit_.text or self.folder.last_words(self.engine.name))
         crashes = self.record.crashes if asked else (*self.record.crashes, now)
         self.record = msgspec.structs.replace(self.record, exit=exit_, ended_at=now, crashes=crashes)
         self.folder.end(self.record)
@@ -180,6 +192,11 @@ class Replica:
     def living(self) -> bool:
         """Whether a process of it lives."""
         return self.record.exit is None
+
+    @property
+    def awaits_word(self) -> bool:
+        """Whether its leader has ended and it is not known yet how: of a unit somebody has to be asked."""
+        return self.living and self.is_gone and self.record.unit is not None and self.told is None
 
     @property
     def asked(self) -> bool:
@@ -265,7 +282,7 @@ class Replica:
         health, self.health = self.health, None
         codes = self.engine.exits
         if self.visible is None and self.living and record.pid is not None:  # at its very start it cannot be read yet
-            self.visible = variable(record.pid, VISIBLE)
+            self.visible = self._devices()
         parting = named(self._parting, asked=self.asked, killed=False, codes=codes) if self._parting else None
         common = ReplicaSeen(
             at=at,

@@ -10,12 +10,14 @@ from pathlib import Path
 import msgspec
 
 from agent.replicas import identity, ports
+from agent.replicas.cgroup import leader
 from agent.replicas.launch import HOST, Launch, Spawn, command, environment
-from agent.replicas.record import Folder, ReplicaRecord, marks
+from agent.replicas.record import Folder, ReplicaRecord, marks, unit_of
 from agent.replicas.replica import Replica
 from agent.replicas.steps import Start
+from agent.replicas.units import Units
 from vocab.clock import Clock
-from vocab.errors import ConfigError, Refused
+from vocab.errors import ConfigError, Refused, Unreachable
 from vocab.observations import Exit
 
 
@@ -33,6 +35,7 @@ class Starter:
         boot: str,
         *,
         cpu: bool,
+        group: int | None = None,
     ) -> None:
         self._run_dir = run_dir
         self._clock = clock
@@ -42,6 +45,8 @@ class Starter:
         self._inherited = inherited
         self._boot = boot
         self._cpu = cpu
+        self._group = group
+        self._promised: set[int] = set()  # ports of units that are being started
         self._rested: dict[int, float] = {}  # ports of ended replicas, and when (monotonic) they ended
 
     def start(self, step: Start, before: Replica | None, taken: Collection[int]) -> Replica:
@@ -60,6 +65,44 @@ class Starter:
             return self._failed(folder, record, Exit(reason="cannot start", text=str(error)))
         folder.record(record)
         return Replica(folder, record)
+
+    @property
+    def makes_units(self) -> bool:
+        """Whether replicas are started as units, whose user's group may write their beats."""
+        return self._group is not None
+
+    async def start_unit(self, units: Units, step: Start, before: Replica | None, taken: Collection[int]) -> Replica:
+        """The same as ``start``, as a unit of systemd. Its command line is made by whoever starts it."""
+        folder = Folder(self._run_dir, step.replica)
+        folder.make()
+        record = msgspec.structs.replace(self._blank(step, before), unit=unit_of(step.replica))
+        port = 0
+        try:
+            port = self._port(before, {*taken, *self._promised})
+            self._promised.add(port)
+            record = await self._lodged(units, folder, record, port)
+        except (OSError, Refused, Unreachable) as error:
+            return self._failed(folder, record, Exit(reason="cannot start", text=str(error)))
+        finally:
+            self._promised.discard(port)
+        folder.record(record)
+        return Replica(folder, record)
+
+    async def _lodged(self, units: Units, folder: Folder, record: ReplicaRecord, port: int) -> ReplicaRecord:
+        assert self._group is not None
+        record = msgspec.structs.replace(record, port=port, url=f"http://{HOST}:{port}")
+        folder.lend(self._group)
+        folder.intend(record)
+        folder.turn_log()
+        try:
+            pid = await units.start(record)
+        except Unreachable:
+            found = leader(record.unit or "", self._boot)  # it may have been started all the same
+            if found is None:
+                raise
+            pid = found.pid
+        stat = identity.stat(pid)
+        return msgspec.structs.replace(record, pid=pid, start_s=stat.start_s if stat is not None else 0.0)
 
     def rest(self, port: int) -> None:
         """A replica that had this port has ended."""

@@ -28,6 +28,7 @@ from agent.replicas.record import Folder, ReplicaRecord, known, prune
 from agent.replicas.replica import Replica
 from agent.replicas.starter import Starter
 from agent.replicas.steps import Drain, Fence, Forget, GiveUp, Kill, Start, Step, Terminate, Unfence, Withdraw
+from agent.replicas.units import Lodging, Units
 from vocab.clock import Clock
 from vocab.messages import ReplicaSpec, ReplicaStatus
 from vocab.observations import Exit, ProcessSeen, ReplicaSeen
@@ -58,15 +59,22 @@ class Supervisor:
         spawn: Spawn = spawn_detached,
         inherited: Mapping[str, str] = os.environ,
         boot_id: str | None = None,
+        units: Units | None = None,
+        group: int | None = None,
     ) -> None:
         self._run_dir = run_dir.absolute()
         self._clock = clock
         self._node = node
         self._boot = boot_id or identity.boot_id()
         program = tuple(program) or (python, "-m", "engine")
-        self._starter = Starter(self._run_dir, clock, base_port, program, spawn, inherited, self._boot, cpu=cpu)
+        self._starter = Starter(
+            self._run_dir, clock, base_port, program, spawn, inherited, self._boot, cpu=cpu, group=group
+        )
         self._wake = asyncio.Event()
-        self._orders = Orders(clock, self._wake.set)
+        self._units = units
+        self._lodging = Lodging(units, self._wake.set) if units is not None else None
+        farewell = self._lodging.farewell if self._lodging is not None else None
+        self._orders = Orders(clock, self._wake.set, farewell)
         self._ends = Ends(self._boot, self._ended)
         self._replicas: dict[str, Replica] = {}
         self._desired: tuple[ReplicaSpec, ...] | None = None
@@ -171,7 +179,7 @@ class Supervisor:
 
     async def run(self) -> None:
         """Keep the node as desired until cancelled. Processes live on."""
-        async with self._orders:
+        async with self._orders, self._lodging or contextlib.nullcontext():
             self._runs = True
             try:
                 while True:
@@ -220,6 +228,8 @@ class Supervisor:
         lived = replica.living
         if lived and now - replica.looked_at >= every_s - AGAIN_S:
             replica.look(self._boot, now)
+        if replica.awaits_word and self._lodging is not None:
+            self._lodging.ask(replica)
         if lived and not replica.living:
             self._report_end(replica)
 
@@ -240,6 +250,8 @@ class Supervisor:
         return plan(self._desired, actual, self._fenced, self._clock.monotonic())
 
     def _do(self, step: Step) -> None:
+        if self._lodging is not None and self._lodging.starts(step.replica):
+            return
         match step:
             case Start():
                 self._start(step)
@@ -257,9 +269,23 @@ class Supervisor:
     # -- instant steps ----------------------------------------------------------------------------------
 
     def _start(self, step: Start) -> None:
+        if self._lodging is not None and self._starter.makes_units:
+            self._lodging.start(step.replica, self._start_unit(step))
+            return
         before = self._replicas.get(step.replica)
-        taken = {replica.record.port for replica in self._replicas.values() if replica is not before}
-        self._replicas[step.replica] = replica = self._starter.start(step, before, taken)
+        self._started(self._starter.start(step, before, self._taken(before)))
+
+    async def _start_unit(self, step: Start) -> None:
+        assert self._units is not None
+        before = self._replicas.get(step.replica)
+        self._started(await self._starter.start_unit(self._units, step, before, self._taken(before)))
+
+    def _taken(self, before: Replica | None) -> set[int]:
+        """The ports of all others."""
+        return {replica.record.port for replica in self._replicas.values() if replica is not before}
+
+    def _started(self, replica: Replica) -> None:
+        self._replicas[replica.record.replica] = replica
         if not replica.living:
             self._report_end(replica)
             return
@@ -272,7 +298,7 @@ class Supervisor:
         replica.terminated_at = now
         replica.keep(drain_at=now)
         log.warning("replica is told to end: SIGTERM", extra={"replica": replica.record.replica})
-        identity.send_to_session(replica.record.identity, replica.record.mark, signal.SIGTERM, self._boot)
+        self._signal(replica.record, signal.SIGTERM)
 
     def _kill(self, replica: Replica) -> None:
         record = replica.record
@@ -283,7 +309,15 @@ class Supervisor:
             "replica still lives after SIGKILL" if again else "replica did not end: SIGKILL",
             extra={"replica": record.replica, "pid": record.pid, "state": state.state if state else "gone"},
         )
-        identity.send_to_session(record.identity, record.mark, signal.SIGKILL, self._boot)
+        self._signal(record, signal.SIGKILL)
+
+    def _signal(self, record: ReplicaRecord, number: signal.Signals) -> None:
+        """To all that belongs to it: of a unit by whoever started it, which may take a moment."""
+        if record.unit is None:
+            identity.send_to_session(record.identity, record.mark, number, self._boot)
+        elif self._lodging is not None:
+            send = self._lodging.kill if number is signal.SIGKILL else self._lodging.terminate
+            send(record.replica)
 
     def _give_up(self, replica: Replica) -> None:
         replica.give_up()
@@ -292,6 +326,8 @@ class Supervisor:
     def _forget(self, replica: Replica) -> None:
         del self._replicas[replica.record.replica]
         replica.folder.forget()
+        if replica.record.unit is not None and self._lodging is not None:
+            self._lodging.clear(replica.record.replica)
         prune(self._run_dir, frozenset(self._replicas))
 
     def _report_end(self, replica: Replica) -> None:
