@@ -38,6 +38,7 @@ P = ParamSpec("P")
 
 LOOK_S = 1.0  # how often replicas, the PAUSE file and the watchdog get a look
 EARLY_S = 3.0  # how long kernel records wait for the inventory that says whose address is whose
+MOST_EARLY = 10_000  # and how many: a ring of the kernel holds fewer, unless it floods
 SAVE_S = 5.0  # how old the stored read position may get while nothing else is stored
 
 
@@ -179,6 +180,8 @@ class Loop:
     def _take(self, observation: AnyObservation) -> None:
         if self._early is not None and isinstance(observation, KernelRecord):
             self._early.append(observation)  # the inventory says whose address is whose
+            if len(self._early) >= MOST_EARLY:
+                self._release()
             return
         if isinstance(observation, GpuSample):
             observation = clean(observation)  # what cannot be is not shown either

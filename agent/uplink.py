@@ -87,6 +87,7 @@ class Uplink:
         self._tally = tally
         self._desired_path = desired_path
         self._wake = asyncio.Event()
+        self._answers = asyncio.Event()  # set while somebody takes our reports
         self._facts_sent: NodeFacts | None = None
         self._replicas_sent: tuple[tuple[ReplicaStatus, ...], float] | None = None
         self._most = MOST_ITEMS
@@ -119,6 +120,10 @@ class Uplink:
             self._wake.clear()
             result = await self._send()
             self._tally.batch(result)
+            if result == "unreachable":
+                self._answers.clear()
+            else:
+                self._answers.set()
             if result != "stored":
                 failures += 1
                 self._lost(failures)
@@ -232,8 +237,10 @@ class Uplink:
     # -- down -------------------------------------------------------------------------------------------
 
     async def _listen(self) -> None:
+        """Ask for what is to be done. One knock at a door that is shut is enough: that of the reports."""
         failures = 0
         while True:
+            await self._answers.wait()
             try:
                 await self._poll()
                 failures = 0

@@ -27,8 +27,10 @@ log = logging.getLogger(__name__)
 PROCEDURES = {ActionKind.RESET_GPU: reset, ActionKind.REBOOT_NODE: reboot}
 VERBS = {"reset": ActionKind.RESET_GPU, "reboot": ActionKind.REBOOT_NODE}
 PAUSE_LOOK_S = 1.0
+MOST_KNOWN = 1024  # orders that are remembered after they ceased to stand; the journal has those that were begun
 MEND_S = 30.0  # between two tries to bring a service back, or to learn what this node can do
 
+Key = tuple[str, str]  # id and token of an order
 Report = Callable[[Order, ActionState, str], None]
 
 
@@ -57,9 +59,9 @@ class Executor:
         self._report = report
         self._learnt = learnt
         self._settle_s = settle_s
-        self._wanted: set[tuple[str, str]] = set()
-        self._taken: set[tuple[str, str]] = set()
-        self._said: set[tuple[str, str]] = set()
+        self._wanted: set[Key] = set()
+        self._taken: dict[Key, None] = {}  # these two in the order in which they came
+        self._said: dict[Key, None] = {}
         self._queue: asyncio.Queue[Entry] = asyncio.Queue()
         self._validations: set[asyncio.Task[None]] = set()
         self._able: tuple[ActionKind, ...] | None = None
@@ -72,8 +74,12 @@ class Executor:
         self._wanted = {(order.id, order.token) for order in orders}
         fresh = [order for order in orders if (order.id, order.token) not in self._taken]
         for order in sorted(fresh, key=lambda order: numbers(order.token)):
-            self._taken.add((order.id, order.token))
+            self._taken[order.id, order.token] = None
             self._take(order, old=old)
+        for known in (self._taken, self._said):
+            gone = [key for key in known if key not in self._wanted]
+            for key in gone[: max(0, len(gone) - MOST_KNOWN)]:
+                del known[key]
 
     def _take(self, order: Order, *, old: bool) -> None:
         known = self._journal.find(order)
@@ -93,7 +99,7 @@ class Executor:
             self._queue.put_nowait(entry)
 
     def _say(self, entry: Entry) -> None:
-        self._said.add(entry.key)
+        self._said[entry.key] = None
         self._report(entry.order, entry.state or ActionState.FAILED, entry.why)
 
     # -- the loop ---------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from wire.backoff import delay_s
 
 PERIOD_S = 10.0  # nothing of a host changes so fast that a second matters; three looks are half a minute
 SILENT_S = 30.0  # a group that has not been read for so long hangs
-LOOK_S = 1.0
+LOOK_S = 5.0  # each is a wake-up of the agent
 STOP_S = 2.0
 RETRY_MOST_S = 60.0
 MAX_LINE = 2**20  # a look at a host of 64 ports is some 30 KiB

@@ -46,6 +46,7 @@ _NEXT_STEP = {
     "PACKAGE_NOT_FOUND": "the Python package nvidia-ml-py is not installed: pip install 'corral[agent]'",
     "HUNG": "driver calls do not come back: what the GPUs would tell is unknown; see the kernel log",
     "SILENT": "the process that reads NVML stands still: see its state in ps, and how busy the node is",
+    "NOT_STARTED": "the process that reads NVML cannot be started: see the lines above in this log",
     "CHILD_DIED": "the process that reads NVML has ended: see the lines above in this log",
 }
 

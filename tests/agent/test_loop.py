@@ -3,7 +3,7 @@ import pytest
 
 from agent.export import Export
 from agent.latest import Latest
-from agent.loop import EARLY_S, SAVE_S, Loop
+from agent.loop import EARLY_S, MOST_EARLY, SAVE_S, Loop
 from agent.memory import pack, unpack
 from agent.page import Page
 from agent.scribe import Scribe
@@ -232,6 +232,11 @@ async def test_without_an_inventory_they_wait_for_seconds_only(tmp_path):
     agent = Agent(tmp_path).see(fallen(0, 2))
     agent.wait(EARLY_S + 0.1)
     assert agent.items(EventItem)[0].event.gpu is None
+
+
+async def test_a_flood_before_the_inventory_does_not_wait_for_it(tmp_path):
+    agent = Agent(tmp_path).see(*(record(0, f"line {number}") for number in range(MOST_EARLY - 1)), fallen(0, 2))
+    assert agent.items(EventItem)[0].event.code == "xid:79"
 
 
 async def test_without_a_driver_they_do_not_wait_and_the_node_is_unknown_and_says_why(tmp_path):

@@ -194,6 +194,24 @@ async def test_something_else_at_the_controllers_address_is_unreachable(tmp_path
     await runner.cleanup()
 
 
+async def test_a_controller_that_takes_no_report_is_not_asked_for_orders_beside(tmp_path):
+    asked = []
+
+    async def down(request):
+        asked.append(request.path)
+        raise web.HTTPServiceUnavailable
+
+    app = web.Application()
+    app.router.add_route("*", "/{any:.*}", down)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    async with Link(tmp_path, f"http://127.0.0.1:{runner.addresses[0][1]}").running() as link:
+        await link.until(lambda: link.node.results.count("unreachable") >= 3)
+    await runner.cleanup()
+    assert {path.rpartition("/")[2] for path in asked} == {"batch"}
+
+
 async def test_an_idle_heartbeat_is_small(tmp_path, controller, record_property):
     async with Link(tmp_path, controller.url).running() as link:
         for index in range(8):

@@ -23,13 +23,15 @@ from pathlib import Path
 import msgspec
 
 from agent.virtual.state import VirtualState
-from tests.bench.nvml_cost import TICKS, WARM_UP_S, cpu_s, pss_mib
+from tests.bench.nvml_cost import TICKS, cpu_s, pss_mib
 from tests.fakes.nvml.build import build
 from tests.ports import free_ports
 from vocab.messages import Desired, ReplicaSpec
 from vocab.observations import Member
 
 SCRAPE_S = 15.0
+START_S = 60.0
+SETTLE_S = 12.0  # by then each GPU was read whole, replicas are up, and what only starts is over
 AGENT, WITH_ENGINES, PEER = "corral agent", "corral agent, 8 replicas", "nvitop-exporter"
 FAKE_REPLICA = Path(__file__).resolve().parents[1] / "fakes" / "replica"
 
@@ -99,9 +101,25 @@ def scrape(port: int) -> int:
         return sum(1 for line in answer if not line.startswith(b"#"))
 
 
+def await_answer(port: int) -> None:
+    """Wait until a program answers; on a busy machine a Python takes seconds to start."""
+    deadline = time.monotonic() + START_S
+    while True:
+        try:
+            scrape(port)
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
+        else:
+            return
+
+
 def watch(programs: dict[str, tuple[int, int]], seconds: float) -> dict[str, tuple[float, float, int]]:
     """CPU share of a core, PSS in MiB and series of each program (pid, port) over ``seconds``, scraping them."""
-    time.sleep(WARM_UP_S + 12)  # on a busy machine a Python takes seconds to start
+    for _, port in programs.values():
+        await_answer(port)
+    time.sleep(SETTLE_S)
     before = {name: sum(map(cpu_s, family(pid))) for name, (pid, _) in programs.items()}
     began, lines = time.monotonic(), dict.fromkeys(programs, 0)
     while time.monotonic() - began < seconds:

@@ -130,6 +130,7 @@ _NEXT_STEP = {
     " of your CUDA)",
     "DIAG_ALREADY_RUNNING": "somebody else's diagnostic runs: wait for its end",
     "HUNG": "a call to DCGM does not come back; what it would tell is unknown",
+    "NOT_STARTED": "the process that reads DCGM cannot be started: see the lines above in this log",
     "CHILD_DIED": "the process that reads DCGM has ended: see the lines above in this log",
     "INVENTORY_CHANGED": "the host engine lists other GPUs now: groups and watches are made anew",
 }

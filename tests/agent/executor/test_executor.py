@@ -2,6 +2,7 @@
 
 import pytest
 
+from agent.executor.executor import MOST_KNOWN
 from agent.executor.journal import Entry, Journal, Step, numbers
 from agent.roothelper.requests import Reboot, ResetGpus
 from agent.roothelper.virtual import SERVICES
@@ -32,6 +33,17 @@ async def test_an_order_that_is_told_twice_is_carried_out_once(node):
         await until(node.ended)
         node.executor.take([order])
     assert resets(node) == 1
+
+
+async def test_orders_that_no_longer_stand_are_not_remembered_for_ever(node):
+    async with running(node):
+        for number in range(MOST_KNOWN + 10):
+            node.executor.take([reset_of(node, id=f"a-{number}", token=f"1.{number}", ttl_s=0.0)], old=True)
+            assert node.ended(f"a-{number}")
+    assert len(node.executor._taken) == MOST_KNOWN + 1
+    node.told.clear()
+    node.executor.take([reset_of(node, id=f"a-{MOST_KNOWN}", token=f"1.{MOST_KNOWN}", ttl_s=0.0)], old=True)
+    assert not node.told
 
 
 async def test_a_new_agent_does_not_carry_it_out_again_and_says_again_what_came_of_it(node):

@@ -62,3 +62,16 @@ async def test_the_end_waits_neither_for_a_call_that_hangs_nor_for_the_next_look
             await found.find(GpuSample, lambda one: one.index == 5, after=len(found.seen))
         pid = child_pid()
     assert not exists(pid)
+
+
+async def test_a_reader_that_cannot_be_started_is_a_source_that_is_down_and_is_tried_again(
+    nvml_library: Path, tmp_path: Path
+) -> None:
+    in_the_way = tmp_path / "run"
+    in_the_way.touch()
+    source = make(nvml_library, VirtualState.create(tmp_path / "virtual.state", "node-a"), in_the_way)
+    async with running(source) as found:
+        down = await found.find(SourceState, lambda one: one.state == "down")
+        assert (down.error or "").startswith("NOT_STARTED")
+        in_the_way.unlink()
+        await found.find(SourceState, lambda one: one.state == "up")
