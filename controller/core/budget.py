@@ -51,13 +51,15 @@ def _of_scopes(fleet: Fleet, recent: list[HoldLine], node: str) -> Budget | None
     if node in held:
         return None
     pool = fleet.pool_of(node)
-    scopes = [("the fleet", tuple(fleet.nodes), fleet.settings.limits)]
-    scopes += [(f"pool {pool}", fleet.pools[pool], fleet.settings.limits_of(pool))] if pool is not None else []
-    domains = [(name, nodes) for name, nodes in fleet.domains.items() if node in nodes]
-    scopes += [(f"domain {name}", nodes, fleet.settings.limits) for name, nodes in domains]
-    for name, nodes, limits in scopes:
-        limit = min(limits.cordons, ceil(limits.cordons_ratio * len(nodes)))
-        used = len(held.intersection(nodes))
+    scopes = [("the fleet", len(fleet.nodes), sum(each in fleet.nodes for each in held), fleet.settings.limits)]
+    if pool is not None:
+        used = sum(fleet.pool_of(each or "") == pool for each in held)
+        scopes.append((f"pool {pool}", len(fleet.pools[pool]), used, fleet.settings.limits_of(pool)))
+    for name, nodes in fleet.domains.items():
+        if node in nodes:
+            scopes.append((f"domain {name}", len(nodes), len(held.intersection(nodes)), fleet.settings.limits))
+    for name, size, used, limits in scopes:
+        limit = min(limits.cordons, ceil(limits.cordons_ratio * size))
         if used >= limit:
             return Budget(limit=limit, used=used, of=f"nodes of {name} newly cordoned in {limits.window_s:g} s")
     return None

@@ -20,12 +20,12 @@ from controller.core.replicas import Life, Replica
 from controller.core.roster import Roster
 from controller.core.settings import COLD_START_S, Rule, Settings, lowest
 from controller.core.stimuli import Deployment
-from controller.core.work import Mark, Work
+from controller.core.work import Work
 from vocab.catalogue.row import CodeRow
 from vocab.events import Event, Recovery, Scope
 from vocab.lines import ActionLine, AnyLine, ConditionLine, HoldLine, IncidentLine, NoteLine, StateLine, Subject
 from vocab.messages import GpuStatus, NodeFacts, ReplicaStatus
-from vocab.states import Health, Level, NodeState, ReplicaState
+from vocab.states import ActionState, Health, Level, NodeState, ReplicaState
 
 _UNPROVEN = frozenset({None, ReplicaState.STARTING.value})  # states of a replica before it was ever ready
 BENEATH = frozenset({Scope.MIG, Scope.PROCESS})
@@ -71,7 +71,7 @@ class Fleet:
             remind.of_action(self.agenda, self.settings, self.ledger, line)
             for subject in line.disrupts:
                 self.touch(subject)
-            if line.of in REPAIRS:
+            if line.of in REPAIRS and line.state is not ActionState.WOULD:
                 self.work.turn(None)  # room in the budget, or none any more
         elif isinstance(line, HoldLine):
             remind.of_hold(self.agenda, self.settings, line)
@@ -83,6 +83,7 @@ class Fleet:
         elif isinstance(line, NoteLine) and line.rule is not None:
             self.work.rules[line.rule] = None
         if isinstance(line, IncidentLine):
+            self.work.stir(line.id)
             remind.of_incident(self.agenda, line)
         if not isinstance(line, StateLine) or line.subject.node is not None:
             self.touch(line.subject)
@@ -267,22 +268,32 @@ class Fleet:
         self.work.deployments |= dict.fromkeys(self.deployments)
         self.work.turn(None)
 
-    def mark(self, incident: IncidentLine) -> Mark:
-        """How everything stands that the next step of an incident depends on."""
+    def _rests_on(self, incident: IncidentLine) -> list[str]:
+        """The nodes and deployments on which the next step of an incident depends."""
         subject = incident.subject
         replicas = [replica for replica in [self.roster.find(subject.replica)] if replica is not None]
         gpu = self.gpus.get(subject.gpu or "")
         node = gpu.node if gpu is not None else subject.node
         replicas += self.roster.on(subject.gpu) if subject.gpu else self.roster.at(subject.node or "")
-        names = dict.fromkeys([node or "", *(each.node for each in replicas), *(each.deployment for each in replicas)])
-        return self.work.mark(names)
+        names = (node or "", *(each.node for each in replicas), *(each.deployment for each in replicas))
+        return list(dict.fromkeys(names))
 
     def restless(self) -> list[IncidentLine]:
         """The open incidents for which something may be due: whatever their next step rests on has changed."""
-        found = [self.ledger.incidents[key] for key in self.ledger.open_incidents]
-        marks = {incident.id: self.mark(incident) for incident in found}
+        found, marks, opened = [], {}, self.ledger.open_incidents
+        for key in sorted(self.work.stirred(), key=lambda key: opened.get(key, 0)):
+            if key not in opened:
+                self.work.let_rest(key, ())
+                continue
+            incident = self.ledger.incidents[key]
+            names = self._rests_on(incident)
+            marks[key] = self.work.mark(names)
+            if self.work.quiet.get(key) == marks[key]:
+                self.work.let_rest(key, names)
+            else:
+                found.append(incident)
         self.work.marks = marks
-        return [incident for incident in found if self.work.quiet.get(incident.id) != marks[incident.id]]
+        return found
 
     # -- what rules ask -------------------------------------------------------------------------------
 

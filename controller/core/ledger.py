@@ -65,7 +65,7 @@ class Ledger:
         self.conditions_of_event: dict[str, list[str]] = defaultdict(list)
         self.conditions_of: dict[Subject, dict[str, None]] = defaultdict(dict)  # open ones
         self.incidents: dict[str, IncidentLine] = {}
-        self.open_incidents: dict[str, None] = {}
+        self.open_incidents: dict[str, int] = {}  # with a number that tells which was opened first
         self.incidents_of_event: dict[str, list[str]] = defaultdict(list)
         self.incidents_of: dict[Subject, dict[str, None]] = defaultdict(dict)  # open ones
         self.repaired: dict[tuple[Subject, str], list[str]] = defaultdict(list)  # by subject and code: ended conditions
@@ -77,6 +77,7 @@ class Ledger:
         self.held: set[str] = set()  # GPUs and nodes on which a hold of the policy stands
         self.lifted: dict[str, HoldLine] = {}
         self.would_holds: dict[str, HoldLine] = {}
+        self.would_of: dict[str | None, dict[str, None]] = defaultdict(dict)  # by incident
         self.holds_of_rule: dict[str, dict[str, HoldLine]] = defaultdict(dict)  # by code: what it held or would have
         self.verdicts: dict[str, bool] = {}  # incident -> whether Corral was right, in the eyes of people
         self.forced: set[str] = set()  # holds of the policy that somebody lifted while their incident was open
@@ -183,9 +184,10 @@ class Ledger:
             self.open_incidents.pop(line.id, None)
             self.incidents_of[line.subject].pop(line.id, None)
             self.handed_over.pop(line.id, None)
-            self.would_holds = {key: hold for key, hold in self.would_holds.items() if hold.incident != line.id}
+            for key in self.would_of.pop(line.id, ()):
+                self.would_holds.pop(key, None)
         else:
-            self.open_incidents[line.id] = None
+            self.open_incidents.setdefault(line.id, len(self.incidents))
             self.incidents_of[line.subject][line.id] = None
 
     def _revisions(self, events: tuple[str, ...]) -> dict[str, int]:
@@ -203,7 +205,9 @@ class Ledger:
         if line.op == "placed":
             self.holds[line.id] = line
             self.holds_of[line.subject][line.id] = None
-            self.would_holds.pop(line.id, None)
+            would = self.would_holds.pop(line.id, None)
+            if would is not None:
+                self.would_of[would.incident].pop(line.id, None)
             if line.owner.startswith(AGENT):
                 self.fences[line.id] = None
         elif line.op == "lifted":
@@ -215,6 +219,7 @@ class Ledger:
             self.holds_of[line.subject].pop(line.id, None)
         elif line.op == "would_place":
             self.would_holds[line.id] = line
+            self.would_of[line.incident][line.id] = None
         elif line.op == "refused":
             self.refused_holds[line.id] = None
 

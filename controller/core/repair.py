@@ -195,8 +195,7 @@ def _many(count: int, noun: str) -> str:
 def say_what_would(fleet: Fleet, incident: IncidentLine, now: float) -> Iterator[AnyLine]:
     """While a level or a pause forbids the hold: what would follow it, once."""
     node, rung = node_of(fleet, incident), first_rung(fleet, incident, now)
-    said = any(hold.incident == incident.id for hold in fleet.ledger.would_holds.values())
-    if node is None or rung is None or not said:
+    if node is None or rung is None or not fleet.ledger.would_of.get(incident.id):
         return
     verdict = may_act(fleet, node, ActionKind.DRAIN, now, incident)
     if verdict.leave is not Leave.WOULD:

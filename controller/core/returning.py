@@ -32,7 +32,7 @@ def is_held(fleet: Fleet, incident: IncidentLine) -> bool:
 
 
 def _was_said(fleet: Fleet, incident: IncidentLine) -> bool:
-    return any(hold.incident == incident.id for hold in fleet.ledger.would_holds.values())
+    return bool(fleet.ledger.would_of.get(incident.id))
 
 
 def receive(fleet: Fleet, incident: IncidentLine, now: float) -> Iterator[AnyLine]:

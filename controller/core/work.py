@@ -28,6 +28,8 @@ class Work:
         self.unsure: dict[str, None] = {}  # GPUs that may have become free, or may not be any longer
         self.marks: dict[str, Mark] = {}  # by incident: at the beginning of this round
         self.quiet: dict[str, Mark] = {}  # by incident: where nothing was to be done
+        self._open: dict[str, None] = {}  # incidents that may be restless: something that they rest on has turned
+        self._resting: dict[str, dict[str, None]] = defaultdict(dict)  # by name: the others, which rest on it
         self._turns: dict[str, int] = defaultdict(int)
         self._all = 0
         self._kept: dict[str, dict[str, None]] = {"replicas": {}, "deployments": {}}
@@ -36,8 +38,28 @@ class Work:
         """Something about this node or deployment (None: about everything) has changed."""
         if name is None:
             self._all += 1
-        else:
-            self._turns[name] += 1
+            for resting in self._resting.values():
+                self._open |= resting
+            self._resting.clear()
+            return
+        self._turns[name] += 1
+        resting = self._resting.pop(name, {})
+        if resting:
+            self._open |= resting
+
+    def stir(self, incident: str) -> None:
+        """The incident itself has changed."""
+        self._open[incident] = None
+
+    def stirred(self) -> list[str]:
+        """The incidents that may be restless: no others are."""
+        return list(self._open)
+
+    def let_rest(self, incident: str, names: Iterable[str]) -> None:
+        """Do not look at it again before one of these has turned."""
+        self._open.pop(incident, None)
+        for name in names:
+            self._resting[name][incident] = None
 
     def mark(self, names: Iterable[str]) -> Mark:
         """How the counters of these nodes and deployments stand."""
