@@ -70,6 +70,25 @@ def _node_of(fleet: Fleet, hold: HoldLine) -> str | None:
     return gpu.node if gpu is not None else hold.subject.node
 
 
+def closings(fleet: Fleet, manager: str, place: Subject) -> Budget | None:
+    """GPUs that a manager keeps closed for us, this place with all that is in it; one place is always possible."""
+    ledger = fleet.ledger
+    found = [s for (by, s), key in ledger.closings.items() if by == manager and s != place and key in ledger.ordered_at]
+    used = sum(_size(fleet, subject) for subject in found)
+    if used == 0:
+        return None
+    gpu = fleet.gpus.get(place.gpu or "")
+    limits = fleet.settings.limits_of(fleet.pool_of(gpu.node if gpu is not None else place.node or ""))
+    limit = int(limits.closed_ratio * sum(fleet.size(node) for node in fleet.managers.nodes_of(manager)))
+    if used + _size(fleet, place) <= limit:
+        return None
+    return Budget(limit=limit, used=used, of=f"GPUs of {manager}'s nodes that are closed there")
+
+
+def _size(fleet: Fleet, place: Subject) -> int:
+    return 1 if place.gpu is not None else fleet.size(place.node or "")
+
+
 def floor(fleet: Fleet, replica: Replica) -> Budget | None:
     """Replicas that would serve without this one, against the deployment's ``min_ready``.
 

@@ -11,6 +11,7 @@ from controller.core import (
     actions,
     black_hole,
     burial,
+    closing,
     conditions,
     demotion,
     departure,
@@ -23,6 +24,7 @@ from controller.core import (
     incidents,
     liveness,
     look,
+    owner_orders,
     recreate,
     restart,
     retire,
@@ -36,7 +38,7 @@ from controller.core.hearing import hear
 from controller.core.order import in_order
 from controller.core.settings import Settings
 from controller.core.stimuli import AnyStimulus
-from controller.core.views import View
+from controller.core.views import OwnerOrder, View
 from vocab.catalogue import codes
 from vocab.catalogue.row import CodeRow
 from vocab.lines import AnyLine, FinalLine
@@ -57,6 +59,7 @@ RULES: tuple[Callable[[Fleet, float], Iterable[AnyLine]], ...] = (
     black_hole.hold,
     suspects.hold_repeated,
     holds.replaced_fences,
+    closing.converge,
     restart.call,
     found.leave,
     burial.bury,
@@ -119,6 +122,10 @@ class Core:
     def view(self) -> View:
         """The fleet as of the last ``take`` or ``tick``."""
         return look.view(self._fleet, self._now)
+
+    def orders(self) -> tuple[OwnerOrder, ...]:
+        """What managers and owners of others' work are asked to do, as of the last ``take`` or ``tick``."""
+        return owner_orders.orders(self._fleet, self._now)
 
     def final(self, now: float) -> list[FinalLine]:
         """One line a subject: where it stands; the last one is of the fleet."""

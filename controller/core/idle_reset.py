@@ -6,7 +6,7 @@ proven idle, in no story of its own, and level and budget must allow it; else it
 
 from collections.abc import Iterator
 
-from controller.core import budget
+from controller.core import budget, owners
 from controller.core.actions import draw, placed_anew
 from controller.core.disruption import covering, disrupted, in_use, is_foreign, taken
 from controller.core.fleet import Fleet
@@ -45,6 +45,8 @@ def _reset(fleet: Fleet, condition: ConditionLine, now: float) -> Iterator[Actio
         return  # its effect may not have shown yet
     if covering(fleet, ActionKind.RESET_GPU, node, gpus) is not None or budget.repairs(fleet) is not None:
         return
+    if owners.against_repair(fleet, ActionKind.RESET_GPU, node) is not None:
+        return  # a job or a pod may come there at any moment
     go = verdict.leave is Leave.GO
     drawn = draw(
         fleet,

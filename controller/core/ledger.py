@@ -32,6 +32,7 @@ POLICY = "policy"  # the owner of what is held for a fault
 ENDING = frozenset({ActionKind.DRAIN, ActionKind.STOP_REPLICA})
 ADOPTED = "policy_adopted"  # the note of a policy that came into force
 AGENT = "agent:"  # the owner of a hold that an agent placed begins with it
+MANAGER = "manager/"  # the rule of what is asked of a manager of nodes begins with it
 
 
 class FailedStart(msgspec.Struct, frozen=True):
@@ -85,6 +86,7 @@ class Ledger:
         self.actions: dict[str, ActionLine] = {}
         self.live_actions: dict[ActionKind, dict[str, None]] = defaultdict(dict)
         self.started: dict[str, None] = {}  # ordered and not ended
+        self.closings: dict[tuple[str, Subject], str] = {}  # by manager and place: what was last asked; none if open
         self.actions_of: dict[Subject, list[str]] = defaultdict(list)
         self.actions_of_incident: dict[str, list[str]] = defaultdict(list)
         self.starts_of: dict[str, list[str]] = defaultdict(list)  # by deployment
@@ -244,6 +246,16 @@ class Ledger:
             self.started[line.id] = None
         else:
             self.started.pop(line.id, None)
+        if line.rule.startswith(MANAGER):
+            self._fold_closing(line)
+
+    def _fold_closing(self, line: ActionLine) -> None:
+        key = (line.rule.removeprefix(MANAGER), line.subject)
+        never = line.state in TERMINAL_ACTIONS and line.id not in self.ordered_at
+        if line.state is ActionState.DONE if line.of is ActionKind.RELEASE else never:
+            self.closings.pop(key, None)
+        else:
+            self.closings[key] = line.id
 
     def _fold_note(self, line: NoteLine) -> None:
         self.notes.add((line.subject, line.code, line.text))

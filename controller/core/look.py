@@ -35,6 +35,7 @@ def view(fleet: Fleet, now: float) -> View:
         actions=tuple(ledger.live()),
         halted=halted(fleet),
         demoted=tuple(ledger.demoted.values()),
+        managers=tuple(fleet.managers.views()),
         precision=of_all(ledger, now),
         counts=counts(fleet, now),
     )

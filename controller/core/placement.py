@@ -1,7 +1,8 @@
 """Placement: on which GPUs a replica starts. All its members are on one node; a tie is decided by a hash of ids.
 
 A GPU takes work if it is fresh and answers, in service, not held, not failed or lost, without a replica, its node is
-live and has booted, and no condition blocks it (memory that nobody owns up to, a driver that could start nothing).
+live and has booted, is nobody else's to give work to, and no condition blocks it (memory that nobody owns up to, a
+driver that could start nothing).
 Spread comes before density: a node with fewer replicas of the deployment first, then one with less room left over.
 """
 
@@ -30,6 +31,7 @@ def is_placeable(fleet: Fleet, gpu: Gpu, now: float) -> bool:
         and fleet.health(uuid) not in {Health.FAILED, Health.LOST}
         and phase_of(fleet, uuid, now) is Phase.IN_SERVICE
         and not fleet.is_blocked(uuid)
+        and not fleet.managers.may_own(gpu.node)
         and not _is_in_repair(fleet, uuid)
     )
 

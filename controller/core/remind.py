@@ -3,7 +3,7 @@
 Whoever adds a rule that rests on time adds its moment here; a rule is not asked again before something is due.
 """
 
-from controller.core.agenda import Agenda
+from controller.core.agenda import NEVER, Agenda
 from controller.core.kinds import REPAIRS, STARTED
 from controller.core.ledger import FLEET, Ledger
 from controller.core.settings import CORRELATION_S, EVIDENCE_S, PROBATION_S, PROVEN_S, STOP_GRACE_S, Settings
@@ -12,9 +12,11 @@ from vocab.states import ActionKind, ActionState
 
 
 def end_of(ledger: Ledger, action: ActionLine) -> float:
-    """When an order is over if nothing is heard: counted from its first order, over every restart."""
+    """When an order is over if nothing is heard: counted from its first order, over every restart; it may never be."""
+    if action.ttl_s is None:
+        return NEVER
     grace = STOP_GRACE_S if action.of is ActionKind.STOP_REPLICA else 0.0
-    return ledger.ordered_at.get(action.id, action.at) + (action.ttl_s or 0.0) + grace
+    return ledger.ordered_at.get(action.id, action.at) + action.ttl_s + grace
 
 
 def of_action(agenda: Agenda, settings: Settings, ledger: Ledger, action: ActionLine) -> None:

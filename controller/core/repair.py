@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from controller.core import budget
+from controller.core import budget, owners
 from controller.core.actions import draw, move, placed_anew
 from controller.core.disruption import covering, disrupted, guests, in_use, is_foreign, taken
 from controller.core.fleet import Fleet
@@ -172,6 +172,9 @@ def _decide(
         return Decision(ActionState.WAITING, "a person must do it: power is not in our hands")
     if not is_able(fleet, node, rung):
         return Decision(ActionState.WAITING, f"a person must do it: {node} has no means for {rung}")
+    managed = owners.against_repair(fleet, rung, node)
+    if managed is not None:
+        return Decision(ActionState.WAITING, managed)
     used = in_use(fleet, rung, [gpu for gpu in gpus if gpu != incident.subject.gpu], now)
     if used:
         replicas = sum(subject.replica is not None for subject in disrupted(fleet, used))

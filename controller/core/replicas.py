@@ -90,6 +90,8 @@ def life(ledger: Ledger, replica: Replica) -> Life:
         return Life.RUN
     kinds = (ActionKind.DRAIN, ActionKind.STOP_REPLICA)
     actions = ledger.of_subject(replica.subject, *kinds)
+    if replica.observed:  # its owner may go on with it, or start it again, whatever it was asked
+        return Life.DRAIN if any(action.state in STARTED for action in actions) else Life.RUN
     if any(action.state is ActionState.DONE for action in actions):
         return Life.ENDED
     if any(a.of is ActionKind.STOP_REPLICA and a.state in STARTED | {ActionState.TIMED_OUT} for a in actions):

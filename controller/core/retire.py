@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import msgspec
 from msgspec.structs import replace
 
-from controller.core import budget, restart
+from controller.core import budget, owners, restart
 from controller.core.actions import draw, placed_anew
 from controller.core.fleet import Fleet
 from controller.core.kinds import STARTED
@@ -17,6 +17,7 @@ from controller.core.names import action_id
 from controller.core.place import place_of
 from controller.core.policy import OWNER, Leave, Verdict, may_act, rule_of
 from controller.core.replicas import Life, Replica, incident_of, is_leaving, was_spared
+from controller.core.settings import OWNER_S
 from controller.core.stimuli import Deployment
 from vocab.lines import ActionLine, Budget, IncidentLine, Subject
 from vocab.states import ActionKind, ActionState
@@ -31,12 +32,14 @@ class Errand(msgspec.Struct, frozen=True):
     rule: str
     incident: str | None = None
     mark: str = ""
+    turn: int = 0  # of a replica that its owner may start again under the same name: how often it was drained for it
 
     def key(self, of: ActionKind, replica: Replica) -> str:
         """The id of the action: one drain a replica and reason, one stop a replica."""
         if of is ActionKind.STOP_REPLICA:
             return action_id(of, replica.id)
-        return action_id(of, replica.id, self.incident or self.mark or self.rule)
+        again = (self.turn,) if self.turn else ()
+        return action_id(of, replica.id, self.incident or self.mark or self.rule, *again)
 
 
 def for_incident(fleet: Fleet, incident: IncidentLine) -> Errand:
@@ -118,12 +121,16 @@ def when_spared(fleet: Fleet, replica: Replica, errand: Errand, now: float) -> I
     if not (fleet.patience.may_place(now) and fleet.patience.knows(replica.node, now)):
         return
     owner = restart.owner(fleet, replica)
-    if owner != restart.OURS:
-        why = f"it was not started by us: its owner ({owner}) must drain it"
-        yield from unless_said(fleet, _drain(fleet, replica, errand, ActionState.WAITING, why, now))
-        return
     deployment = fleet.deployments.get(replica.deployment)
     why, broken = "it no longer steps", None
+    if owner != restart.OURS:
+        turn, against = owners.turn_of(fleet, replica, errand.incident, errand.rule)
+        errand = replace(errand, turn=turn)
+        against = against or owners.against_drain(fleet, replica, owner)
+        if against is not None:
+            yield from unless_said(fleet, _drain(fleet, replica, errand, ActionState.WAITING, against, now))
+            return
+        why = f"its owner ({owner}) is asked to end it"
     if deployment is not None and replica.is_stepping:
         if _is_replacement_coming(fleet, deployment):
             return
@@ -165,7 +172,7 @@ def _drain(
         incident=errand.incident,
         rule=errand.rule,
         budget=broken,
-        ttl_s=times.prestop_s + times.drain_s,
+        ttl_s=OWNER_S if replica.observed else times.prestop_s + times.drain_s,
         why=why,
     )
 
@@ -194,7 +201,7 @@ def cut_off(fleet: Fleet, now: float) -> Iterator[ActionLine]:
     """Stop what did not end within its drain, and what did not become ready within its start."""
     for replica in changed(fleet):
         late = _late(fleet, replica)
-        if late is None or fleet.life(replica) is Life.STOP:
+        if late is None or replica.observed or fleet.life(replica) is Life.STOP:
             continue
         fleet.work.keep_replica(replica.id)
         errand = Errand(late.rule, late.incident)

@@ -50,7 +50,7 @@ class Roster:
             replica.start = line.id
             if line.state in _FAILED:
                 self._fail(replica, line.at)
-        elif line.of in _ENDS and line.state is ActionState.DONE:
+        elif line.of in _ENDS and line.state is ActionState.DONE and not replica.observed:
             if line.rule == GAVE_UP and line.incident is None:
                 self._fail(replica, line.at)
             self._depart(replica)

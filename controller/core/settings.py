@@ -17,6 +17,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     cordons_ratio: float = 0.66  # of the nodes of the fleet, a pool or a domain, rounded up: so one is always possible
     node_ratio: float = 0.5  # of a node's GPUs that still answer, in one window; two always: more looks like a mistake
     repairs: int = 2  # resets, reboots and power cycles at one time, up to 40 nodes; one more for each 20
+    closed_ratio: float = 0.25  # of the GPUs of a manager's nodes, kept closed there for us; a node counts whole
     attempts: int = 2  # of one rung for one fault, before the next rung
     starts: int = 3  # failed starts of one deployment in a window, before it waits
     loads_node: int = 4  # replicas that load their weights at one time on one node: its disk and its links are one
@@ -112,6 +113,7 @@ PROBATION_S = 600.0  # without a new condition, after validation
 PROVEN_S = 120.0  # after a finished repair, how long its conditions may take to clear
 START_TTL_S = 600.0  # from order to ready: weights of the largest models load in minutes
 STOP_GRACE_S = 30.0  # beyond kill_s until a stop is called timed out: the node's clock started later than ours
+OWNER_S = 3600.0  # an owner that is asked to end a replica: an eviction may wait long for its disruption budget
 RESET_TTL_S = 300.0  # evidence up to two minutes, services that stop slowly, and the reset itself: seconds to a minute
 REBOOT_TTL_S = 1200.0  # not back in 20 minutes is an outcome
 VALIDATE_TTL_S = 900.0

@@ -150,6 +150,55 @@ class Adopted(Stimulus, frozen=True, kw_only=True, tag="adopted"):
     words: str
 
 
+class Managing(Stimulus, frozen=True, kw_only=True, tag="managing"):
+    """A manager that Corral works through (slurm, kubernetes, systemd-unit, hook), and whether it answers.
+
+    ``nodes``: it manages nodes; what it says of each (``Managed``) is told before it is called ok for the first time.
+    ``ends``: it ends replicas when asked. ``whole``: its work cannot be told apart by GPU, so a repair of one GPU waits
+    until nothing of it runs on the node. ``resume_lifts``: when a person gives back what we closed, our hold ends;
+    else it is closed again.
+    """
+
+    by: str
+    ok: bool = False
+    why: str = "it has not answered yet"
+    nodes: bool = False
+    ends: bool = False
+    whole: bool = False
+    resume_lifts: bool = False
+
+
+class Managed(Stimulus, frozen=True, kw_only=True, tag="managed"):
+    """What a manager says of one of its nodes.
+
+    ``grain``: the least that it keeps new work off when asked: ``gpu``, ``node`` or ``none``. ``ours``: the name of the
+    node, or of GPUs, on which our mark stands there. ``busy``: whether its work runs on the node (None: it does not
+    know). ``other``: who else is at work on the node, or has closed it. ``began_at``: since when its memory is whole,
+    seconds since the epoch: a mark that it has not kept over that moment was not taken away by a person.
+    """
+
+    node: str
+    by: str
+    grain: str = "node"
+    ours: tuple[str, ...] = ()
+    busy: bool | None = None
+    other: str = ""
+    began_at: float = 0.0
+    gone: bool = False  # it is not, or no longer, one of its nodes
+
+
 AnyStimulus = (
-    Adopted | Shaped | Recalled | Declared | NodeReported | Reported | Sampled | Replicas | Arrived | Asked | Reached
+    Adopted
+    | Shaped
+    | Recalled
+    | Declared
+    | NodeReported
+    | Reported
+    | Sampled
+    | Replicas
+    | Arrived
+    | Asked
+    | Reached
+    | Managing
+    | Managed
 )

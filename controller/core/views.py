@@ -4,6 +4,7 @@ import msgspec
 
 from controller.core.precision import Precision
 from vocab.lines import ActionLine, ConditionLine, HoldLine, IncidentLine, NoteLine
+from vocab.observations import Owner
 from vocab.readings import Readings
 
 
@@ -98,6 +99,34 @@ class PauseView(msgspec.Struct, frozen=True, kw_only=True):
     why: str
 
 
+class OwnerOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """What a manager or owner is asked: to close or open ``gpu`` or ``node``, or to end ``replica``. At least once.
+
+    ``action`` is a drain (close, end) or a release (open); ``hold`` the one for which a place is closed.
+    """
+
+    by: str
+    action: ActionLine
+    node: str
+    gpu: str | None = None
+    hold: str = ""
+    replica: str | None = None
+    deployment: str | None = None
+    owner: Owner | None = None
+    gpus: tuple[str, ...] = ()
+
+
+class ManagerView(msgspec.Struct, frozen=True, kw_only=True):
+    """A manager of others' work: how many nodes are its own, on how many something is closed or others are at work."""
+
+    name: str
+    ok: bool
+    why: str
+    nodes: int
+    closed: int
+    others: int
+
+
 class View(msgspec.Struct, frozen=True, kw_only=True):
     """Everything at one moment. ``actions`` are those not ended; the waiting ones are among them."""
 
@@ -114,4 +143,5 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     halted: dict[str, str] = {}  # open incidents on which nothing goes on by itself, and why
     demoted: tuple[NoteLine, ...] = ()  # rules that have fallen back to shadow
     precision: tuple[Precision, ...] = ()  # of the rules that decided anything lately
+    managers: tuple[ManagerView, ...] = ()
     counts: dict[str, int]  # in GPUs: total, in_service, free, unhealthy, stranded, overcommitted
