@@ -30,7 +30,7 @@ from agent.warden import Replicas, Warden
 from vocab.clock import Clock
 from vocab.events import Event, Severity
 from vocab.messages import Desired, EventItem, Item, NodeFacts, ReplicaStatus
-from vocab.observations import AnyObservation, GpuSample, KernelRecord, NodeSeen, Operator, SourceState
+from vocab.observations import AnyObservation, GpuSample, KernelRecord, NodeSeen, Operator, ReplicaSeen, SourceState
 from wire.notify import notify
 
 log = logging.getLogger(__name__)
@@ -114,8 +114,8 @@ class Loop:
         began = perf_counter()
         self._guarded("judge", self._take, observation)
         self._export.took(observation, perf_counter() - began)
-        if isinstance(observation, GpuSample):
-            return  # what a sample brings about is due in seconds: the next look is soon enough
+        if isinstance(observation, GpuSample | ReplicaSeen):
+            return  # what these bring about is due in seconds: the next look is soon enough
         deadline = self._judge.next_deadline()
         if deadline is not None and deadline <= self.now() + LOOK_S:
             self._due.set()
