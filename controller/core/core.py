@@ -32,6 +32,7 @@ from controller.core import (
     words,
     workflow,
 )
+from controller.core.album import Album
 from controller.core.desired import desired
 from controller.core.fleet import Fleet
 from controller.core.hearing import hear
@@ -83,6 +84,7 @@ class Core:
 
     def __init__(self, settings: Settings | None = None, row: Callable[[str], CodeRow] = codes.row) -> None:
         self._fleet = Fleet(settings or Settings(), row)
+        self._album = Album(self._fleet)
         self._now = 0.0
 
     def fold(self, line: AnyLine) -> None:
@@ -121,7 +123,7 @@ class Core:
 
     def view(self) -> View:
         """The fleet as of the last ``take`` or ``tick``."""
-        return look.view(self._fleet, self._now)
+        return self._album.view(self._now)
 
     def orders(self) -> tuple[OwnerOrder, ...]:
         """What managers and owners of others' work are asked to do, as of the last ``take`` or ``tick``."""

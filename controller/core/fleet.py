@@ -179,6 +179,7 @@ class Fleet:
             gpu = self.gpus.get(status.gpu)
             if gpu is None:
                 continue
+            self.work.readings[gpu.node] = None
             if gpu.take(status, now):
                 moved.append(status.gpu)
             self._watch(status.gpu)
@@ -189,6 +190,7 @@ class Fleet:
     def list_replicas(self, node: str, statuses: tuple[ReplicaStatus, ...], now: float, *, whole: bool) -> bool:
         """A node's list; True if it tells anything new."""
         first = whole and self.node(node).replicas_at is None
+        self.work.readings[node] = None
         moved = list(self.roster.hear(node, statuses))
         if whole:
             self.node(node).replicas_at = now
@@ -224,18 +226,20 @@ class Fleet:
             self.work.deployments[subject.deployment] = None
             self.work.turn(subject.deployment)
         else:
-            self.touch_all()
+            self._touch_leave()
 
     def _touch_gpu(self, uuid: str) -> None:
         self.work.unsure[uuid] = None
         gpu = self.gpus.get(uuid)
         if gpu is not None:
+            self.work.looks[gpu.node] = None
             self.work.turn(gpu.node)
         for replica in self.roster.on(uuid):
             self._note(replica)
 
     def _touch_node(self, name: str) -> None:
         self.work.nodes[name] = None
+        self.work.looks[name] = None
         self.work.turn(name)
         for uuid in self._gpus_at.get(name, ()):
             self.work.words[Subject(gpu=uuid)] = None
@@ -255,16 +259,22 @@ class Fleet:
 
     def _note(self, replica: Replica) -> None:
         self.work.words[replica.subject] = None
+        self.work.looks[replica.node] = None
         self.work.replicas[replica.id] = None
         self.work.doubtful[replica.id] = None
         self.work.deployments[replica.deployment] = None
         self.work.turn(replica.deployment)
 
     def touch_all(self) -> None:
-        """Everything must be looked at: a pause, a new policy, the end of a start."""
+        """Everything must be looked at: a new policy, another division."""
         for name in self.nodes:
             self._touch_node(name)
+        self._touch_leave()
+
+    def _touch_leave(self) -> None:
+        """What may be done has changed, not how anything stands: a pause, room in the budget, the end of a start."""
         self.work.replicas |= dict.fromkeys(self.roster.living)
+        self.work.doubtful |= dict.fromkeys(self.roster.living)
         self.work.deployments |= dict.fromkeys(self.deployments)
         self.work.turn(None)
 

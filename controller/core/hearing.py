@@ -99,6 +99,7 @@ def _reported(fleet: Fleet, stimulus: Reported, now: float) -> Lines:
     node = fleet.node(stimulus.node)
     news = not node.was_heard or node.paused != stimulus.paused or node.reported_at is None
     news = news or fleet.node_state(stimulus.node) != NodeState.LIVE
+    fleet.work.readings[node.name] = None
     node.report(now, paused=stimulus.paused)
     fleet.patience.hear(node.name)
     fleet.agenda.watch(Subject(node=node.name), node.silent_at)

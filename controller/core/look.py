@@ -18,17 +18,19 @@ from vocab.states import Health, Level, Phase, ReplicaState
 CANNOT_RUN = frozenset({ReplicaState.STRANDED, ReplicaState.DRAINING, ReplicaState.FAILED, ReplicaState.CRASH_LOOP})
 
 
-def view(fleet: Fleet, now: float) -> View:
-    """Everything at one moment."""
+def view(
+    fleet: Fleet, now: float, nodes: tuple[NodeView, ...], replicas: tuple[ReplicaView, ...], counted: dict[str, int]
+) -> View:
+    """Everything at one moment, around what the album has drawn."""
     ledger = fleet.ledger
     seen: dict[str, str] = {}  # what keeps work off each GPU, as far as anybody has asked
     return View(
         paused=ledger.paused is not None,
         pauses=tuple(pause.standing(fleet)),
         settled=fleet.patience.is_settled(now),
-        nodes=tuple(_node(fleet, fleet.nodes[name], now) for name in sorted(fleet.nodes)),
+        nodes=nodes,
         deployments=tuple(_deployment(fleet, fleet.deployments[name], now, seen) for name in sorted(fleet.deployments)),
-        replicas=tuple(_replica(fleet, replica) for replica in _living(fleet)),
+        replicas=replicas,
         incidents=tuple(ledger.incidents[key] for key in ledger.open_incidents),
         conditions=tuple(ledger.conditions[key] for key in ledger.open_conditions.values()),
         holds=tuple(ledger.holds.values()),
@@ -37,7 +39,7 @@ def view(fleet: Fleet, now: float) -> View:
         demoted=tuple(ledger.demoted.values()),
         managers=tuple(fleet.managers.views()),
         precision=of_all(ledger, now),
-        counts=counts(fleet, now),
+        counts=counted,
     )
 
 
@@ -49,11 +51,8 @@ def halted(fleet: Fleet) -> dict[str, str]:
     return {key: told[key] for key in ledger.open_incidents if key in told and key not in moving}
 
 
-def _living(fleet: Fleet) -> list[Replica]:
-    return sorted(fleet.roster.living.values(), key=lambda replica: replica.id)
-
-
-def _node(fleet: Fleet, node: Node, now: float) -> NodeView:
+def node(fleet: Fleet, node: Node, now: float) -> NodeView:
+    """A node with its GPUs."""
     facts, subject = node.facts, Subject(node=node.name)
     return NodeView(
         node=node.name,
@@ -98,7 +97,8 @@ def _gpu(fleet: Fleet, gpu: Gpu, now: float) -> GpuView:
     )
 
 
-def _replica(fleet: Fleet, replica: Replica) -> ReplicaView:
+def replica(fleet: Fleet, replica: Replica) -> ReplicaView:
+    """A replica."""
     status, deployment = replica.status, fleet.deployments.get(replica.deployment)
     return ReplicaView(
         replica=replica.id,

@@ -25,6 +25,8 @@ class Work:
         self.rules: dict[str, None] = {}  # codes for which something was held, or would have been, or was lifted
         self.drivers: dict[str, None] = {}  # nodes with another driver than before
         self.booted: dict[str, None] = {}  # nodes with another boot than before
+        self.looks: dict[str, None] = {}  # nodes that look another way than when they were drawn last
+        self.readings: dict[str, None] = {}  # nodes with newer readings than those
         self.unsure: dict[str, None] = {}  # GPUs that may have become free, or may not be any longer
         self.marks: dict[str, Mark] = {}  # by incident: at the beginning of this round
         self.quiet: dict[str, Mark] = {}  # by incident: where nothing was to be done

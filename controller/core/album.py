@@ -1,0 +1,89 @@
+"""The album: how each node looked when it was last drawn, so that a look at the fleet costs what has changed.
+
+A node is drawn anew once something about it was touched; a new reading alone only replaces that reading.
+"""
+
+from collections import Counter
+
+from msgspec.structs import replace
+
+from controller.core import look
+from controller.core.fleet import Fleet
+from controller.core.views import GpuView, NodeView, ReplicaView, View
+from vocab.states import Health, Phase
+
+COUNTED = ("total", "in_service", "free", "unhealthy", "stranded", "overcommitted")
+
+
+class Album:
+    """Of one fleet, whose ``work`` says what to draw. The first look draws everything."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self._fleet = fleet
+        self._nodes: dict[str, NodeView] = {}
+        self._replicas: dict[str, tuple[ReplicaView, ...]] = {}  # by node
+        self._counts: dict[str, Counter[str]] = {}  # by node
+        self._total: Counter[str] = Counter(dict.fromkeys(COUNTED, 0))
+
+    def view(self, now: float) -> View:
+        """Everything at one moment."""
+        work = self._fleet.work
+        changed, work.looks = work.looks, {}
+        read, work.readings = work.readings, {}
+        for name in changed:
+            self._draw(name, now)
+        for name in read.keys() - changed.keys():
+            self._freshen(name)
+        return look.view(self._fleet, now, self._in_order(), self._by_name(), dict(self._total))
+
+    def _in_order(self) -> tuple[NodeView, ...]:
+        return tuple(self._nodes[name] for name in sorted(self._nodes))
+
+    def _by_name(self) -> tuple[ReplicaView, ...]:
+        found = [replica for replicas in self._replicas.values() for replica in replicas]
+        return tuple(sorted(found, key=lambda replica: replica.replica))
+
+    def _draw(self, name: str, now: float) -> None:
+        self._total.subtract(self._counts.pop(name, Counter()))
+        known = self._fleet.nodes.get(name)
+        if known is None:
+            return
+        drawn = self._nodes[name] = look.node(self._fleet, known, now)
+        counts = self._counts[name] = _counts(drawn.gpus)
+        self._total.update(counts)
+        self._draw_replicas(name)
+
+    def _draw_replicas(self, name: str) -> None:
+        living = self._fleet.roster.at(name)
+        self._replicas[name] = tuple(look.replica(self._fleet, replica) for replica in living)
+
+    def _freshen(self, name: str) -> None:
+        """Its readings, its last report and the figures of its replicas are new; nothing else is."""
+        drawn, known = self._nodes.get(name), self._fleet.nodes.get(name)
+        if drawn is None or known is None:
+            return
+        gpus = tuple(_read(self._fleet, gpu) for gpu in drawn.gpus)
+        self._nodes[name] = replace(drawn, seen_at=known.reported_at, gpus=gpus)
+        if self._replicas.get(name):
+            self._draw_replicas(name)
+
+
+def _read(fleet: Fleet, drawn: GpuView) -> GpuView:
+    known = fleet.gpus.get(drawn.uuid)
+    status = known.status if known is not None else None
+    if status is None or status.readings is drawn.readings:
+        return drawn
+    return replace(drawn, readings=status.readings, error=status.error)
+
+
+def _counts(gpus: tuple[GpuView, ...]) -> Counter[str]:
+    """GPUs by what can be said of them, as ``COUNTED`` names it."""
+    counts: Counter[str] = Counter()
+    for gpu in gpus:
+        counts["total"] += gpu.phase != Phase.REMOVED
+        counts["in_service"] += gpu.fresh and not gpu.holds and gpu.phase == Phase.IN_SERVICE
+        counts["free"] += gpu.placeable and gpu.replica is None
+        counts["unhealthy"] += gpu.health in {Health.FAILED, Health.LOST}
+        counts["stranded"] += gpu.stranded
+        counts["overcommitted"] += gpu.replica is not None and not gpu.placeable
+    return counts
