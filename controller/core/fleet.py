@@ -370,7 +370,8 @@ class Fleet:
         found = [one for one in self.conditions_on(Subject(gpu=gpu)) if self.row(one.code).scope not in BENEATH]
         if any(condition.code in LOST_CODES for condition in found):
             return Health.LOST
-        if any(needs_repair(condition.severity, self.recovery(condition)) for condition in found):
+        believed = [condition for condition in found if not self.ledger.is_taken_back(condition.events)]
+        if any(needs_repair(condition.severity, self.recovery(condition)) for condition in believed):
             return Health.FAILED
         return Health.DEGRADED if found else Health.HEALTHY
 

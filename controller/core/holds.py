@@ -64,7 +64,9 @@ def _exists(fleet: Fleet, place: Subject) -> bool:
 
 
 def key_of(fleet: Fleet, incident: IncidentLine) -> str | None:
-    """The id of the hold that is due; None if it was lifted and no event has come since."""
+    """The id of the hold that is due; None if it was lifted or taken back, and no event has come since."""
+    if fleet.ledger.is_taken_back(incident.events):
+        return None
     nth = 0
     while (lifted := fleet.ledger.lifted.get(key := hold_id(OWNER, incident.id, nth))) is not None:
         fresh = [e for e in incident.events if fleet.ledger.first_taken_at.get(e, 0.0) > lifted.at]

@@ -6,6 +6,7 @@ exactly what the one before it knew.
 """
 
 from collections import defaultdict, deque
+from collections.abc import Sequence
 
 import msgspec
 
@@ -81,6 +82,7 @@ class Ledger:
         self.would_of: dict[str | None, dict[str, None]] = defaultdict(dict)  # by incident
         self.holds_of_rule: dict[str, dict[str, HoldLine]] = defaultdict(dict)  # by code: what it held or would have
         self.verdicts: dict[str, bool] = {}  # incident -> whether Corral was right, in the eyes of people
+        self.taken_back: set[str] = set()  # events that have led to what a person has undone: they hold nothing again
         self.forced: set[str] = set()  # holds of the policy that somebody lifted while their incident was open
         self.refused_holds: dict[str, None] = {}
         self.actions: dict[str, ActionLine] = {}
@@ -265,6 +267,8 @@ class Ledger:
             incident, _, why = line.text.partition(": ")
             if incident in self.open_incidents:
                 self.handed_over[incident] = why
+        elif line.code == "undone" and line.incident in self.incidents:
+            self._fold_undone(line.incident, line)
         elif line.code == "rule_demoted" and line.rule is not None:
             self.demoted[line.rule] = line
         elif line.code == "set_healthy":
@@ -281,6 +285,16 @@ class Ledger:
         """A person has looked at the rules: all of them act, and their counts begin anew."""
         self.trusted_at = at
         self.demoted.clear()
+
+    def _fold_undone(self, incident: str, line: NoteLine) -> None:
+        self.taken_back.update(self.incidents[incident].events)
+        self.would_holds = {key: hold for key, hold in self.would_holds.items() if hold.incident != incident}
+        if incident in self.open_incidents:
+            self.handed_over[incident] = line.text.partition(": ")[2]
+
+    def is_taken_back(self, events: Sequence[str]) -> bool:
+        """Whether all of this evidence belongs to what a person has undone."""
+        return bool(events) and self.taken_back.issuperset(events)
 
     def _fold_pause(self, line: NoteLine) -> None:
         node, begins = line.subject.node, line.code == "paused"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from msgspec.structs import replace
 
-from controller.core import conditions, pause, retire, verdicts
+from controller.core import conditions, pause, retire, undo, verdicts
 from controller.core.actions import move
 from controller.core.asked import exists, place, refuse, words
 from controller.core.budget import repairs
@@ -209,6 +209,7 @@ DEEDS: dict[str, Callable[[Fleet, Asked, float], Lines]] = {
     "drain": _drain,
     "set_healthy": _set_healthy,
     "discard_backlog": _discard_backlog,
+    "undo": undo.undo,
     "close": verdicts.close,
 }
 

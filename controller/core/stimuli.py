@@ -106,6 +106,7 @@ class Asked(Stimulus, frozen=True, kw_only=True, tag="asked"):
     ``drain``              ``gpu``, ``node`` or ``replica``: held, replaced elsewhere, drained
     ``set_healthy``        ``gpu``: its conditions are cleared; the next bad signal opens them again
     ``discard_backlog``    nothing: decisions that wait for a budget are cancelled
+    ``undo``               ``since_s``, ``rule`` (a code; None: of all): what automation did since is taken back
     ``close``              ``incident``, and ``verdict``: right, wrong, or none; of a closed one a verdict is enough
     """
 
@@ -122,6 +123,8 @@ class Asked(Stimulus, frozen=True, kw_only=True, tag="asked"):
     incident: str | None = None
     hold: str | None = None
     action: str | None = None
+    since_s: float | None = None
+    rule: str | None = None
     verdict: str | None = None
 
 

@@ -63,6 +63,7 @@ class Node:
         self.spool: list[Item] = []
         self.silent = False
         self.obeys = False  # whether it has hands for resets and reboots
+        self.busy = False  # it does not get to its orders
         self.abilities: tuple[ActionKind, ...] | None = None  # what it says of these hands
         self.told_facts: NodeFacts | None = None
         self.answered: set[str] = set()
@@ -195,7 +196,7 @@ class Node:
         for name in [name for name in self.processes if name not in wanted]:
             del self.processes[name]
         for order in self.desired.orders:
-            if order.id not in self.answered:
+            if order.id not in self.answered and not self.busy:
                 self._do(order, now)
 
     def _converge(self, spec: ReplicaSpec, now: float) -> None:
@@ -215,6 +216,8 @@ class Node:
                 process.exit = Exit(code=0, reason="drained")
         elif spec.phase == "stop":
             process.exit = Exit(code=3, reason="stopped")
+        elif process.drain_at is not None and now - process.drain_at >= DRAIN_S and not self._is_held(spec):
+            self.processes[spec.replica] = Process(spec, now)  # told to exit it has ended, and is wanted again
 
     def _is_held(self, spec: ReplicaSpec) -> bool:
         """Whether nothing is started there: a hold stands on a GPU of it, or on the node."""
