@@ -64,6 +64,7 @@ class Latest:
         self.sources: dict[str, SourceView] = {}
         self.events: OrderedDict[str, Event] = OrderedDict()
         self.abilities: tuple[ActionKind, ...] | None = None
+        self.remembers_since: float | None = None
 
     def take(self, observation: AnyObservation, scene: Scene, now: float) -> None:
         """Note what this observation shows."""
@@ -151,6 +152,7 @@ class Latest:
             passed_on=tuple(device.pci for device in (seen.pci_devices or () if seen else ()) if device.is_passed_on),
             period_s=(seen.period_s if seen else None) or 1.0,
             unknown_because=unknown,
+            remembers_since=self.remembers_since,
             abilities=self.abilities,
         )
 

@@ -19,19 +19,22 @@ class Saved(msgspec.Struct, frozen=True):
     judge: bytes
     fences: Fences
     answered: tuple[str, ...] = ()
+    since: float | None = None  # when this memory began, on the wall clock
 
 
-def pack(judge: Judge, fences: Fences, answered: tuple[str, ...]) -> bytes:
+def pack(judge: Judge, fences: Fences, answered: tuple[str, ...], since: float | None = None) -> bytes:
     """The state record."""
-    return msgspec.msgpack.encode(Saved(judge.snapshot(), fences, answered[-MOST_ANSWERED:]))
+    return msgspec.msgpack.encode(Saved(judge.snapshot(), fences, answered[-MOST_ANSWERED:], since))
 
 
-def unpack(raw: bytes | None, node: str, boot_id: str) -> tuple[Judge, Fences, tuple[str, ...]]:
-    """Judge, fences and answered orders as they were; new ones if there is nothing or it is of another version."""
+def unpack(
+    raw: bytes | None, node: str, boot_id: str, now: float
+) -> tuple[Judge, Fences, tuple[str, ...], float | None]:
+    """Judge, fences, answered orders and the age of all that; new ones if there is nothing or of another version."""
     if raw is not None:
         try:
             saved = msgspec.msgpack.decode(raw, type=Saved)
-            return Judge.restore(saved.judge), saved.fences, saved.answered
+            return Judge.restore(saved.judge), saved.fences, saved.answered, saved.since
         except (msgspec.DecodeError, InputError) as error:
             log.warning("the stored state is of another version: starting anew", extra={"error": str(error)})
-    return Judge(node, boot_id), Fences(), ()
+    return Judge(node, boot_id), Fences(), (), now

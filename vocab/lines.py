@@ -49,6 +49,7 @@ class ConditionLine(Line, frozen=True, kw_only=True, tag="condition"):
     reasons: tuple[str, ...] = ()
     clears_on: ClearsOn
     events: tuple[str, ...] = ()
+    cleared_because: str | None = None  # if not by what it clears on
 
 
 class Suspect(msgspec.Struct, frozen=True):

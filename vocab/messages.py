@@ -80,6 +80,7 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     passed_on: tuple[str, ...] = ()  # addresses of GPUs that virtual machines hold
     period_s: float = 1.0
     unknown_because: str | None = None  # why no GPU can be read, if none can
+    remembers_since: float | None = None  # its own clock; of what it opened before it knows nothing
     abilities: tuple[ActionKind, ...] | None = None  # the repairs that it has the means for; None: it did not say
 
 

@@ -18,7 +18,7 @@ from controller.core.nodes import Gpu, Node
 from controller.core.patience import Patience
 from controller.core.replicas import Life, Replica
 from controller.core.roster import Roster
-from controller.core.settings import COLD_START_S, Rule, Settings, lowest
+from controller.core.settings import COLD_START_S, MEMORY_LEAST_S, MEMORY_PERIODS, Rule, Settings, lowest
 from controller.core.stimuli import Deployment
 from controller.core.work import Work
 from vocab.catalogue.row import CodeRow
@@ -52,6 +52,7 @@ class Fleet:
         self.free: dict[str, Gpu] = {}  # kept by placement: GPUs that take work, as of the last look
         self.doubted: dict[str, None] = {}  # silent nodes of which we doubt that they are lost
         self.is_tick = False  # all that was seen at this moment has been taken in
+        self.forgetful: dict[str, float] = {}  # nodes that may not know what they opened -> when that is settled
         self.stirred = False  # something was heard that rules must look at
         self.patience = Patience(self.nodes)
         self._known = (False, False)  # whether a start is over, and what runs anywhere is known
@@ -136,6 +137,7 @@ class Fleet:
         booted = node.facts is not None and node.facts.boot_id != facts.boot_id
         if node.facts is None or booted:
             self.work.booted[facts.node] = None
+        since = node.facts.remembers_since if node.facts is not None else None
         if node.facts is None or node.facts.driver != facts.driver:
             self.work.drivers[facts.node] = None
             self.drivers.put(facts.node, self.pool_of(facts.node), facts.driver)
@@ -158,7 +160,15 @@ class Fleet:
                 if booted:  # what it read before says nothing of what it is now
                     known.known_at, known.sampled_at, known.status = now, None, None
             self._watch(identity.uuid)
+        if facts.remembers_since is not None and facts.remembers_since != since:
+            self.doubt_memory(facts, now)
         self.touch(Subject(node=facts.node))
+
+    def doubt_memory(self, facts: NodeFacts, now: float) -> None:
+        """Give a node the time to see again what it may have forgotten."""
+        due = now + max(MEMORY_LEAST_S, MEMORY_PERIODS * facts.period_s)
+        self.forgetful[facts.node] = due
+        self.agenda.remind(due, Subject(node=facts.node))
 
     def _forget(self, uuid: str) -> None:
         gone = self.gpus.pop(uuid, None)

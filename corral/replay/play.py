@@ -19,6 +19,7 @@ from controller.core.stimuli import (
     Asked,
     Declared,
     Deployment,
+    NodeReported,
     Reached,
     Recalled,
     Reported,
@@ -294,6 +295,8 @@ class Play:
             node = self._node_of(restart)
             if node is not None:
                 node.restart(restart)
+                if node.seen is not None and not restart.kept:
+                    self._say_all(node, [NodeReported(facts=node.facts(node.seen))])
                 self._await(node)
         if restart.of != "controller":
             return

@@ -36,6 +36,7 @@ class Watched:
         self.judge = Judge(name)
         self.seen: NodeSeen | None = None
         self.statuses = Statuses(name)
+        self._remembers_since: float | None = None  # if it has lost its disk
         self.pauses: list[tuple[float, float]] | None = None  # when the node stood still; None: not asked yet
         self._parser = Parser()  # counts what claims to be an Xid and cannot be parsed
         self._places: dict[str | int, str] = {}  # address or index -> GPU
@@ -133,7 +134,7 @@ class Watched:
             self.judge = Judge.restore(self.judge.snapshot())
             self.judge.observe(restart, restart.at)  # the driver calls that it waited for ended with it
             return
-        self.judge = Judge(self.name)
+        self.judge, self._remembers_since = Judge(self.name), restart.at
         if self.seen is not None:
             self.judge.observe(self.seen, self.seen.at)
 
@@ -158,6 +159,7 @@ class Watched:
             reset_group=reset_group(board, [gpu.uuid for gpu in seen.gpus]),
             passed_on=tuple(device.pci for device in (seen.pci_devices or ()) if device.is_passed_on),
             period_s=seen.period_s or 0.0,
+            remembers_since=self._remembers_since,
         )
 
     def replicas(self, *, whole: bool) -> Replicas:

@@ -63,7 +63,7 @@ class Agent:
         self.folder, self.level = folder, level
         self.clock = clock or VirtualClock(1_000_000.0)
         self.spool = Spool(folder / "spool")
-        judge, fences, answered = unpack(self.spool.state, NODE, "boot-1")
+        judge, fences, answered, _ = unpack(self.spool.state, NODE, "boot-1", 0.0)
         self.judge, self.replicas, self.woken = judge, Replicas(), 0
         self.latest = Latest(level, "1", "")
         steady = Steady(self.clock)

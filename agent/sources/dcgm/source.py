@@ -15,7 +15,6 @@ from pathlib import Path
 import msgspec
 
 from agent.calls import Call
-from agent.calls import Call
 from agent.sources.dcgm.beside import Beside
 from agent.sources.dcgm.engine import EMBEDDED, is_local
 from agent.sources.dcgm.names import explain
@@ -147,11 +146,6 @@ class DcgmSource:
         for change in changes:
             at, call = self._clock.now(), change.call.call
             self._emit(DriverCall(at=at, node=self._node, gpu=None, call=call, state=change.state, pid=pid))
-
-    def stands(self, pid: int, calls: Sequence[Call], where: str) -> None:
-        """What was kept of the child; of a call to an engine that does not answer it tells nothing of the driver."""
-        for call in calls if self.embedded else ():
-            self._emit(DriverCall(at=self._clock.now(), node=self._node, call=call.call, pid=pid, stacks=where))
 
     def stands(self, pid: int, calls: Sequence[Call], where: str) -> None:
         """What was kept of the child; of a call to an engine that does not answer it tells nothing of the driver."""
