@@ -11,7 +11,6 @@ import logging
 import os
 import ssl
 from collections.abc import Iterator
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from uuid import uuid4
 
@@ -29,6 +28,7 @@ from agent.loop import Loop
 from agent.memory import pack, unpack
 from agent.observed.source import ObservedSource
 from agent.page import Page
+from agent.release import release
 from agent.replicas.supervisor import Supervisor
 from agent.ring import Ring
 from agent.scribe import Scribe
@@ -191,14 +191,6 @@ class Agent:
                 self.export.failed(f"source:{source.name}")
             failures += 1
             await asyncio.sleep(delay_s(failures, source.name, first_s=1.0, most_s=60.0))
-
-
-def release() -> str:
-    """The version of this installation."""
-    try:
-        return version("corral")
-    except PackageNotFoundError:  # run from a source tree
-        return "0+source"
 
 
 def _group(config: AgentConfig) -> int:
