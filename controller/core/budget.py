@@ -117,11 +117,15 @@ def _serves(fleet: Fleet, replica: Replica) -> bool:
 
 
 def repairs(fleet: Fleet) -> Budget | None:
-    """Resets, reboots and power cycles under way."""
+    """Whether one more repair may begin now."""
+    used = repairs_now(fleet)
+    return None if used.used < used.limit else used
+
+
+def repairs_now(fleet: Fleet) -> Budget:
+    """Resets, reboots and power cycles under way, and how many may be."""
     running = [a for a in fleet.ledger.live(*REPAIRS) if a.state in STARTED]
     limit = max(1, fleet.settings.limits.repairs, len(fleet.nodes) // NODES_PER_REPAIR)
-    if len(running) < limit:
-        return None
     return Budget(limit=limit, used=len(running), of="repairs at one time")
 
 

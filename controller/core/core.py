@@ -26,6 +26,7 @@ from controller.core import (
     liveness,
     look,
     owner_orders,
+    preview,
     recreate,
     restart,
     retire,
@@ -36,10 +37,12 @@ from controller.core import (
 from controller.core.album import Album
 from controller.core.desired import desired
 from controller.core.fleet import Fleet
+from controller.core.fork import fork
 from controller.core.hearing import hear
 from controller.core.order import in_order
+from controller.core.preview import Preview
 from controller.core.settings import Settings
-from controller.core.stimuli import AnyStimulus
+from controller.core.stimuli import AnyStimulus, Asked
 from controller.core.views import OwnerOrder, View
 from vocab.catalogue import codes
 from vocab.catalogue.row import CodeRow
@@ -110,6 +113,13 @@ class Core:
         said = self._conclude([], now)
         self._fleet.is_tick = False
         return said
+
+    def preview(self, asked: Asked, now: float) -> Preview:
+        """What an order of a person would lead to at once, thought out on a copy: nothing changes here."""
+        twin = Core(self._fleet.settings, self._fleet.row)
+        twin._fleet, twin._now = fork(self._fleet), self._now
+        lines = [*twin.take(asked, now), *twin.tick(now)]
+        return preview.draw(self._fleet, twin._fleet, asked.do, lines)
 
     def next_deadline(self) -> float | None:
         """The earliest time (seconds since the epoch) at which ``tick`` may have something to say, if any."""

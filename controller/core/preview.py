@@ -1,0 +1,155 @@
+"""What an order would do, drawn from a copy of the fleet on which it was given: nothing of it is done.
+
+``draw`` compares the fleet as it is with that copy. It names who goes and where the replacements start, what is in
+flight there, the floors and budgets that decide, and how long it takes at most.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from statistics import median
+
+import msgspec
+
+from controller.core import budget
+from controller.core.fleet import Fleet
+from controller.core.kinds import REPAIRS, STARTED
+from controller.core.replicas import Replica
+from controller.core.undo import NOT_UNDONE
+from vocab.lines import ActionLine, AnyLine, Budget, HoldLine, NoteLine, Subject, Target
+from vocab.states import ActionKind, ActionState
+
+GOES = (ActionKind.DRAIN, ActionKind.STOP_REPLICA)
+COMES = STARTED | {ActionState.WAITING}
+
+
+class Move(msgspec.Struct, frozen=True, kw_only=True):
+    """A replica that would go. ``to``: where its replacement starts; without one ``waits`` says what for."""
+
+    replica: str
+    deployment: str
+    where: Target
+    to: Target | None = None
+    waits: str | None = None
+    requests: int = 0  # in flight on it now
+    drain_s: float = 0.0  # the longest that it takes until it has gone
+    start_s: float | None = None  # how long starts of its deployment took, in the middle; None: not known
+
+
+class Floor(msgspec.Struct, frozen=True, kw_only=True):
+    """Ready replicas of a deployment: now, and were those that would go gone at once, before any replacement."""
+
+    deployment: str
+    ready: int
+    without: int
+    min_ready: int
+
+
+class Preview(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="preview"):
+    """What an order would lead to at once; none of it was done. ``refused``: why it would not be taken."""
+
+    order: str
+    refused: str | None = None
+    held: tuple[HoldLine, ...] = ()  # holds that would be placed
+    lifted: tuple[HoldLine, ...] = ()
+    moves: tuple[Move, ...] = ()
+    stays: tuple[str, ...] = ()  # replicas that would serve on, though what they are on is held
+    cancelled: tuple[ActionLine, ...] = ()
+    ordered: tuple[ActionLine, ...] = ()  # repairs that would begin
+    disrupts: tuple[Subject, ...] = ()
+    requests: int = 0  # in flight on all that would go
+    floors: tuple[Floor, ...] = ()
+    budgets: tuple[Budget, ...] = ()
+    longest_s: float = 0.0  # until the last of it is over, if nothing has to be waited for
+    not_undone: tuple[str, ...] = ()
+
+
+def draw(before: Fleet, after: Fleet, order: str, lines: Sequence[AnyLine]) -> Preview:
+    """The preview of an order that led to these lines on a copy, which ``after`` is."""
+    actions = [line for line in lines if isinstance(line, ActionLine)]
+    holds = [line for line in lines if isinstance(line, HoldLine)]
+    ordered = [action for action in actions if action.of in REPAIRS and action.state in STARTED]
+    disrupts = tuple(dict.fromkeys(subject for action in ordered for subject in (action.subject, *action.disrupts)))
+    moves = _moves(before, actions)
+    struck = _replicas(before, [subject.replica for subject in disrupts])
+    going = {replica.id: replica for replica in (*_replicas(before, [move.replica for move in moves]), *struck)}
+    placed = tuple(hold for hold in holds if hold.op == "placed")
+    limits = [action.budget for action in actions if action.budget is not None]
+    return Preview(
+        order=order,
+        refused=_refused(lines),
+        held=placed,
+        lifted=tuple(hold for hold in holds if hold.op == "lifted"),
+        moves=tuple(moves),
+        stays=tuple(sorted({each.id for hold in placed for each in _on(before, hold.subject)} - going.keys())),
+        cancelled=tuple(action for action in actions if action.state is ActionState.CANCELLED),
+        ordered=tuple(ordered),
+        disrupts=disrupts,
+        requests=sum(_requests(replica) for replica in going.values()),
+        floors=tuple(_floors(before, going.values())),
+        budgets=tuple(dict.fromkeys([*limits, *([budget.repairs_now(after)] if ordered else [])])),
+        longest_s=max([move.drain_s for move in moves] + [action.ttl_s or 0.0 for action in ordered], default=0.0),
+        not_undone=tuple(line.text for line in lines if isinstance(line, NoteLine) and line.code == NOT_UNDONE),
+    )
+
+
+def _refused(lines: Iterable[AnyLine]) -> str | None:
+    for line in lines:
+        if isinstance(line, HoldLine) and line.op == "refused":
+            return line.reason
+        if isinstance(line, NoteLine) and line.code == "refused":
+            return line.text
+    return None
+
+
+def _moves(fleet: Fleet, actions: Sequence[ActionLine]) -> list[Move]:
+    """Those that go, each with the next start of its deployment."""
+    starts: dict[str | None, list[ActionLine]] = defaultdict(list)
+    for action in actions:
+        if action.of is ActionKind.START_REPLICA and action.state in COMES:
+            starts[action.deployment].append(action)
+    going = dict.fromkeys(a.subject.replica for a in actions if a.of in GOES and a.state in COMES)
+    return [_move(fleet, each, starts[each.deployment]) for each in _replicas(fleet, going)]
+
+
+def _move(fleet: Fleet, replica: Replica, starts: list[ActionLine]) -> Move:
+    start, deployment = (starts.pop(0) if starts else None), fleet.deployments.get(replica.deployment)
+    times = (deployment.prestop_s, deployment.drain_s, deployment.kill_s) if deployment is not None else ()
+    to = start.target if start is not None else None
+    return Move(
+        replica=replica.id,
+        deployment=replica.deployment,
+        where=Target(node=replica.node, gpus=replica.gpus),
+        to=to,
+        waits=None if to is not None else start.why if start is not None else "nobody starts another",
+        requests=_requests(replica),
+        drain_s=sum(times),
+        start_s=_usual_start_s(fleet, replica.deployment),
+    )
+
+
+def _usual_start_s(fleet: Fleet, deployment: str) -> float | None:
+    ledger = fleet.ledger
+    starts = (ledger.actions[key] for key in ledger.starts_of.get(deployment, ()))
+    took = [a.at - ledger.ordered_at[a.id] for a in starts if a.state is ActionState.DONE and a.id in ledger.ordered_at]
+    return median(took) if took else None
+
+
+def _floors(fleet: Fleet, going: Iterable[Replica]) -> Iterable[Floor]:
+    gone = {replica.id: replica.deployment for replica in going}
+    for name in sorted(set(gone.values()) & fleet.deployments.keys()):
+        ready = [replica.id for replica in fleet.roster.of(name) if replica.is_ready]
+        without = sum(each not in gone for each in ready)
+        least = fleet.deployments[name].min_ready
+        yield Floor(deployment=name, ready=len(ready), without=without, min_ready=least)
+
+
+def _on(fleet: Fleet, subject: Subject) -> list[Replica]:
+    return fleet.roster.on(subject.gpu) if subject.gpu is not None else fleet.roster.at(subject.node or "")
+
+
+def _replicas(fleet: Fleet, names: Iterable[str | None]) -> list[Replica]:
+    return [replica for name in names if (replica := fleet.roster.living.get(name or "")) is not None]
+
+
+def _requests(replica: Replica) -> int:
+    return replica.status.open_requests if replica.status is not None else 0
