@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import agent.config
@@ -33,9 +34,18 @@ def test_the_gateways_example_asks_the_controller_of_the_example():
     assert config.controller == f"http://{controller.config.read(EXAMPLES / 'controller.toml').listen}"
 
 
-def test_the_root_helpers_example_says_what_holds_without_it():
-    config = agent.roothelper.config.read(EXAMPLES / "roothelper.toml")
-    assert config == agent.roothelper.config.HelperConfig()
+def test_the_root_helpers_example_says_what_holds_without_it_and_allows_the_engine_of_this_installation(tmp_path):
+    written = tmp_path / "roothelper.toml"
+    written.write_bytes((EXAMPLES / "roothelper.toml").read_bytes())
+    written.chmod(0o600)
+    config = agent.roothelper.config.read(written)
+    assert msgspec.structs.replace(config, replicas=None) == agent.roothelper.config.HelperConfig()
+    assert config.replicas is not None
+    engine = config.replicas.engines["torch"]
+    assert msgspec.structs.replace(config.replicas, engines={}) == agent.roothelper.config.ReplicaConfig()
+    assert engine.program == ("/opt/corral/bin/python", "-P", "-m", "engine")
+    assert agent.config.read(EXAMPLES / "agent.toml").replica_manager == "systemd"
+    assert agent.config.read(EXAMPLES / "agent.toml").run_dir == config.replicas.run_dir
     assert config.pause_file == agent.config.read(EXAMPLES / "agent.toml").pause_file
 
 

@@ -115,6 +115,15 @@ def test_the_units_users_are_made_and_may_read_the_configuration(tmp_path):
     assert set(members["corral"].split(",")) == needed
 
 
+def test_replicas_have_a_user_of_their_own_that_may_read_no_token(tmp_path):
+    (tmp_path / "etc").mkdir()
+    run("systemd-sysusers", f"--root={tmp_path}", str(UNITS / "corral.sysusers.conf"))
+    members = {line.split(":")[0]: line.split(":")[3] for line in (tmp_path / "etc/group").read_text().splitlines()}
+    assert members["corral-engine"].split(",") == ["corral-agent"], "the agent lends them their beats"
+    assert "corral-engine" not in members["corral"].split(",")
+    assert service("corral-agent.service")["RuntimeDirectoryMode"] == ["0711"], "through to a beat, and nothing read"
+
+
 def test_the_configuration_is_shut_to_others(tmp_path):
     rules = (UNITS / "corral.tmpfiles.conf").read_text()
     assert "d /etc/corral            0750 root corral\n" in rules
