@@ -47,8 +47,14 @@ async def _run(config: AgentConfig) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    while await Agent(config, SystemClock()).run(stop):
+    while await _agent(config, loop).run(stop):
         log.warning("the virtual node has booted: the agent starts anew, as its service manager would start it")
+
+
+def _agent(config: AgentConfig, loop: asyncio.AbstractEventLoop) -> Agent:
+    agent = Agent(config, SystemClock())
+    loop.add_signal_handler(signal.SIGHUP, agent.tls.renew)
+    return agent
 
 
 if __name__ == "__main__":

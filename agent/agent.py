@@ -9,7 +9,6 @@ import contextlib
 import grp
 import logging
 import os
-import ssl
 from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
@@ -44,6 +43,7 @@ from wire.backoff import delay_s
 from wire.client import Client
 from wire.notify import notify
 from wire.server import listen, read_token
+from wire.tls import Contexts
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +64,7 @@ class Agent:
         with _written("run_dir", config.run_dir):
             self.hardware = hardware(config, clock)
         boot_id = self.hardware.boot_id
-        judge, fences, answered, since = unpack(self.spool.state, node, boot_id, clock.now())
+        judge, fences, answered = unpack(self.spool.state, node, boot_id)
         self._after_seq = judge.position if judge.scene.boot_id == boot_id else None
         self.supervisor = Supervisor(
             config.run_dir,
@@ -78,7 +78,6 @@ class Agent:
         )
         self.supervisor.adopt()
         self.latest = Latest(config.level, program, config.address, new_boot=judge.scene.boot_id != boot_id)
-        self.latest.remembers_since = since
         self.export = Export(self.latest, steady.now, judge.open_counts(), dcgm_names=config.dcgm_names)
         self.export.set("corral_agent_build_info", 1, version=program)
         desired_path = config.state_dir / "desired.json"
@@ -91,7 +90,7 @@ class Agent:
         page = Page()
         self.ring = Ring(config.state_dir / "recording", config.recording_limit_bytes, node)
         self.scribe = Scribe(
-            self.spool, lambda: pack(judge, fences, self.warden.answered, since), self._wake, self.export.failed
+            self.spool, lambda: pack(judge, fences, self.warden.answered), self._wake, self.export.failed
         )
         self.loop = Loop(
             node=node, boot_id=boot_id, clock=clock, steady=steady, judge=judge, warden=self.warden,
@@ -110,7 +109,9 @@ class Agent:
             export=self.export, diag=self.diag,
         )  # fmt: skip
         self.warden.hands = self.hands
-        self._client = Client(config.controller, token=self._token, tls=_client_tls(config))
+        self.tls = Contexts(config.tls)
+        shown = read_token(config.controller_token_file) or self._token
+        self._client = Client(config.controller, token=shown, tls=self.tls.client)
         self.uplink = Uplink(
             self._client, self.loop, node, uuid4().hex[:12], self.spool, page, clock, self.export, desired_path, desired
         )
@@ -131,10 +132,10 @@ class Agent:
         )
         app = api.app(self.export, self._token)
         app.router.add_post("/api/v1/diag", route(self.diag))
-        runner = await listen(app, config.listen, token=self._token, tls=_server_tls(config))
+        runner = await listen(app, config.listen, token=self._token, tls=self.tls.server)
         self.listens = True
         try:
-            async with self._client:
+            async with self._client, self.tls.renewing():
                 return await self._work(stop)
         finally:
             await self.scribe.close()
@@ -221,25 +222,3 @@ def _written(key: str, folder: Path) -> Iterator[None]:
         raise ConfigError(
             f"{key}: {folder} cannot be used: {error.strerror}; it needs free space and the agent's user as owner"
         ) from error
-
-
-def _client_tls(config: AgentConfig) -> ssl.SSLContext | None:
-    if not config.controller.startswith("https://"):
-        return None
-    try:
-        return ssl.create_default_context(cafile=config.tls_ca)
-    except OSError as error:  # ssl.SSLError is one
-        raise ConfigError(
-            f"tls_ca: {config.tls_ca} cannot be used: {error}; give a file of PEM certificates"
-        ) from error
-
-
-def _server_tls(config: AgentConfig) -> ssl.SSLContext | None:
-    if config.tls_cert is None:
-        return None
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    try:
-        context.load_cert_chain(config.tls_cert, config.tls_key)
-    except OSError as error:
-        raise ConfigError(f"tls_cert: {config.tls_cert} cannot be used: {error}") from error
-    return context

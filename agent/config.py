@@ -9,6 +9,7 @@ import msgspec
 from vocab.errors import ConfigError
 from vocab.states import Level
 from wire.config import load, split_address
+from wire.tls import Tls
 
 Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_-]{1,64}\Z")]
 
@@ -58,16 +59,22 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     plugins: tuple[Plugin, ...] = ()
     helper_socket: Path = Path("/run/corral-roothelper.sock")  # of the root helper; without it nothing is repaired
     pause_file: Path = Path("/etc/corral/PAUSE")
-    token_file: Path | None = None
+    token_file: Path | None = None  # what our own API asks for
+    controller_token_file: Path | None = None  # what the controller is shown; left out, token_file
     tls_cert: Path | None = None
     tls_key: Path | None = None
-    tls_ca: Path | None = None
+    tls_ca: Path | None = None  # the authority of the controller's certificate
     log_json: bool = False
 
     @property
     def address(self) -> str:
         """Where this agent is reached, as a URL."""
         return f"{'https' if self.tls_cert else 'http'}://{self.listen}"
+
+    @property
+    def tls(self) -> Tls:
+        """What the agent shows, to callers and to the controller, and whom it trusts."""
+        return Tls(cert=self.tls_cert, key=self.tls_key, ca=self.tls_ca)
 
 
 def read(path: Path) -> AgentConfig:

@@ -31,6 +31,7 @@ async def serve(config: Config) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
     async with controller(config, SystemClock()) as made, made.running():
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, made.tls.renew)
         notify("READY=1")
         log.info("serving", extra={"listen": config.listen, "version": VERSION, "database": str(config.place)})
         await _until(stopped, made)

@@ -1,8 +1,8 @@
 """The controller put together: store, mind, conductor, interface and pages; started and stopped in order."""
 
 import asyncio
+import contextlib
 import logging
-import ssl
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib.metadata import version
@@ -10,27 +10,33 @@ from pathlib import Path
 
 from aiohttp import web
 
+from controller.access import Access
 from controller.api.agents import Agents
 from controller.api.openapi import document
 from controller.api.orders import Orders
 from controller.api.reads import Reads
-from controller.api.route import add_routes
+from controller.api.route import Route, add_routes
+from controller.api.tokens import TokenRoutes
 from controller.conductor import Conductor
 from controller.config import Config
 from controller.dispatch import Dispatch
 from controller.export import Export, Snapshot
 from controller.guard import guard
 from controller.housekeeping import Housekeeping
+from controller.limits import Rates
 from controller.liveness import Liveness
 from controller.lock import only_controller
 from controller.mind import MakeCore, Mind, real_core
 from controller.pages import OPEN_PATHS, Pages
 from controller.reports import Reports
 from controller.store.store import Store
+from controller.tokens import Tokens
 from controller.watch import Watch
 from vocab.clock import Clock
-from vocab.errors import ConfigError
+from vocab.errors import Unreachable
+from vocab.roles import LOOKS
 from wire import server
+from wire.tls import Contexts
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +55,9 @@ class Controller:
         self.reports = Reports(clock)
         self.mind = Mind(config, store, self.dispatch, make_core)
         self.conductor = Conductor(store, self.mind, self.watch, clock, self.export)
-        self.liveness = Liveness(self.conductor)
+        self.tls = Contexts(config.tls)
+        self.liveness = Liveness(self.conductor, self.tls.client)
+        self.tokens = Tokens(store, clock)
         self.housekeeping = Housekeeping(store, clock, self.export, config.keep_days)
         self.export.snapshot = self._snapshot
         self._clock = clock
@@ -64,15 +72,15 @@ class Controller:
 
     def app(self, token: str | None) -> web.Application:
         """The whole HTTP side."""
+        access = Access(token, self.tokens, certified=self.config.tls_client_ca is not None)
+        routes = self._routes(access)
+        roles = {("GET", path): LOOKS for path in ("/metrics", "/openapi.json")}
+        roles.update({(route.method, route.path): route.may for route in routes})
+        rates = Rates(self._clock, per_s=self.config.requests_per_s)
         app = server.make_app(
-            ready=lambda: self.conductor.ready, metrics=self.export, token=token, open_paths=OPEN_PATHS
+            ready=lambda: self.conductor.ready, metrics=self.export, gate=access.gate(OPEN_PATHS, roles, rates)
         )
         app.middlewares.append(guard(local_only=token is None and self.config.loopback))
-        routes = [
-            *Reads(self.conductor, self.store, self.watch).routes(),
-            *Orders(self.conductor, self._clock).routes(),
-            *Agents(self.conductor, self.dispatch, self.reports, self.export, self.config.gateways).routes(),
-        ]
         add_routes(app, routes)
         page = document(routes, VERSION)
 
@@ -83,15 +91,28 @@ class Controller:
         Pages(VERSION).add_to(app)
         return app
 
+    def _routes(self, access: Access) -> list[Route]:
+        return [
+            *Reads(self.conductor, self.store, self.watch).routes(),
+            *Orders(self.conductor, self._clock).routes(),
+            *Agents(self.conductor, self.dispatch, self.reports, self.export, self.config.gateways).routes(),
+            *TokenRoutes(self.tokens, access).routes(),
+        ]
+
     @asynccontextmanager
     async def running(self) -> AsyncIterator[web.AppRunner]:
         """Serve; on leaving, end streams and polls, answer what is under way, then stop thinking."""
         token = server.read_token(self.config.token_path)
+        with contextlib.suppress(Unreachable):  # the store is away: they are read again in a moment
+            await self.tokens.load()
         async with AsyncExitStack() as stack:
-            runner = await server.listen(self.app(token), self.config.listen, token=token, tls=_tls(self.config))
+            runner = await server.listen(self.app(token), self.config.listen, token=token, tls=self.tls.server)
+            await stack.enter_async_context(self.tls.renewing())
             thinking = asyncio.create_task(self.conductor.run(), name="conductor")
             looking = asyncio.create_task(self.liveness.run(), name="liveness")
+            knowing = asyncio.create_task(self.tokens.run(), name="tokens")
             stack.push_async_callback(_end, thinking)
+            stack.push_async_callback(_end, knowing)
             stack.push_async_callback(runner.cleanup)
             stack.push_async_callback(_end, looking)
             self.housekeeping.start()
@@ -111,17 +132,6 @@ async def controller(config: Config, clock: Clock, make_core: MakeCore = real_co
             yield Controller(config, store, clock, make_core)
         finally:
             await store.close()
-
-
-def _tls(config: Config) -> ssl.SSLContext | None:
-    if config.tls_cert is None:
-        return None
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    try:
-        context.load_cert_chain(config.tls_cert, config.tls_key)
-    except OSError as error:  # ssl.SSLError is one
-        raise ConfigError(f"tls_cert, tls_key: {config.tls_cert} cannot be used: {error}") from error
-    return context
 
 
 async def _end(task: "asyncio.Task[None]") -> None:

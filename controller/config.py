@@ -5,10 +5,12 @@ from typing import Annotated, Any
 
 import msgspec
 
+from controller.limits import PER_S
 from controller.store.dialects import Database, Postgres, Sqlite, check_dsn
 from vocab.errors import ConfigError
 from vocab.states import Level
 from wire.config import is_loopback, load, split_address
+from wire.tls import Tls
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=100_000)]
 GpuCount = Annotated[int, msgspec.Meta(ge=1, le=8)]  # a replica lives on one node, and nodes have at most 8
@@ -83,10 +85,14 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     domains: dict[
         Name, Annotated[tuple[Node, ...], msgspec.Meta(min_length=1)]
     ] = {}  # what fails together: racks, switches
-    gateways: tuple[str, ...] = ()  # host:port of each gateway, for Prometheus' service discovery
+    gateways: tuple[str, ...] = ()  # host:port (or https://host:port) of each, for Prometheus' service discovery
     token_file: str | None = None
     tls_cert: str | None = None
     tls_key: str | None = None
+    tls_ca: str | None = None  # the authority of the agents' certificates, where it is not one that this machine trusts
+    tls_client_ca: str | None = None  # whoever connects shows a certificate of this authority; a node's names the node
+    tls_client_required: bool = True  # false: people and Prometheus may come without one, nodes never
+    requests_per_s: Annotated[float, msgspec.Meta(ge=0)] = PER_S  # of one token from one address; 0: as many as come
     log_json: bool = False
     keep_days: Annotated[float, msgspec.Meta(gt=0)] = 30.0  # finished history older than this is pruned
 
@@ -106,6 +112,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         _check_division(self.pools, self.domains)
         if (self.tls_cert is None) != (self.tls_key is None):
             raise ValueError("tls_cert and tls_key belong together: set both or neither")
+        if self.tls_client_ca is not None and self.tls_cert is None:
+            raise ValueError("tls_client_ca asks callers for certificates: set tls_cert and tls_key, too")
 
     @property
     def loopback(self) -> bool:
@@ -119,6 +127,14 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             return Sqlite(Path(self.state_dir) / "controller.db")
         secret = Path(self.database_password_file) if self.database_password_file else None
         return Postgres(self.database, secret, self.pooler)
+
+    @property
+    def tls(self) -> Tls:
+        """What the controller shows and whom it trusts."""
+        cert, key, authority, callers = (
+            Path(file) if file else None for file in (self.tls_cert, self.tls_key, self.tls_ca, self.tls_client_ca)
+        )
+        return Tls(cert=cert, key=key, ca=authority, client_ca=callers, client_required=self.tls_client_required)
 
     @property
     def token_path(self) -> Path | None:
@@ -150,7 +166,7 @@ def read(path: Path) -> Config:
     try:
         split_address(config.listen)
         for gateway in config.gateways:
-            split_address(gateway, "gateways")
+            split_address(gateway.removeprefix("https://").removeprefix("http://"), "gateways")
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from error
     return config

@@ -6,10 +6,10 @@ otherwise a name that an attacker points at 127.0.0.1 would count as our own ori
 """
 
 from ipaddress import ip_address
-from typing import Any
 from urllib.parse import urlsplit
 
 from aiohttp import web
+from aiohttp.typedefs import Middleware
 
 from wire.server import Handler, error_reply
 
@@ -31,19 +31,22 @@ def _refusal(request: web.Request, *, local_only: bool) -> str | None:
         return f"Host {host[:80]!r} is not a name of this machine's loopback; set token_file to serve other names"
     if request.method in SAFE:
         return None
-    if request.content_type != "application/json":
-        return "a request that changes something needs Content-Type: application/json"
     origin = request.headers.get("Origin")
     if origin is not None and origin != f"{request.url.scheme}://{host}":
         return f"Origin {origin[:80]!r} may not change anything here"
     return None
 
 
-def guard(*, local_only: bool) -> Any:
+def guard(*, local_only: bool) -> Middleware:
     """A middleware that refuses what a foreign page could send. ``local_only``: no token is asked for."""
 
     @web.middleware
     async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
+        served = request.match_info.http_exception is None
+        if served and request.method not in SAFE and request.content_type != "application/json":
+            raise web.HTTPUnsupportedMediaType(
+                reason="a request that changes something needs Content-Type: application/json"
+            )
         why = _refusal(request, local_only=local_only)
         return error_reply("forbidden", why, 403) if why else await handler(request)
 

@@ -5,6 +5,9 @@ One observer alone never makes a node lost; the Core weighs what all of them say
 
 import asyncio
 import contextlib
+import ssl
+
+import aiohttp
 
 from controller.conductor import Conductor, Submission
 from controller.core.stimuli import Reached
@@ -19,8 +22,9 @@ ANSWER_S = 3.0
 class Liveness:
     """A loop that looks after silent nodes."""
 
-    def __init__(self, conductor: Conductor) -> None:
+    def __init__(self, conductor: Conductor, tls: ssl.SSLContext) -> None:
         self._conductor = conductor
+        self._tls = tls
 
     async def run(self) -> None:
         """Look until cancelled."""
@@ -31,18 +35,18 @@ class Liveness:
             await asyncio.gather(*(self._look_at(node.node, node.address) for node in silent))
 
     async def _look_at(self, node: str, address: str) -> None:
-        seen = Reached(of=node, by="controller", ok=await _answers(address))
+        seen = Reached(of=node, by="controller", ok=await _answers(address, self._tls))
         with contextlib.suppress(Unreachable):  # the store is down: the next look will tell
             await self._conductor.submit(Submission(stimuli=(seen,)))
 
 
-async def _answers(address: str) -> bool:
+async def _answers(address: str, tls: ssl.SSLContext) -> bool:
     """Whether anything of the agent answers: a refusal is an answer too."""
     try:
-        async with Client(address) as client:
+        async with Client(address, tls=tls) as client:
             await client.call("GET", "/healthz", object, timeout_s=ANSWER_S)
-    except Unreachable:
-        return False
+    except Unreachable as error:
+        return isinstance(error.__cause__, aiohttp.ClientSSLError)  # a certificate that we do not trust was shown
     except CorralError:
         return True
     return True

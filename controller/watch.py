@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 import msgspec
 from aiohttp import web
 
+from controller.limits import STREAMS, too_many
 from controller.store import read
 from controller.store.change import KIND, Change
 from controller.store.store import Store
@@ -22,6 +23,7 @@ log = logging.getLogger(__name__)
 
 BACKLOG = 2000  # lines that a reader may lag behind: an 8-GPU storm is under 100 lines a second
 KEEP_ALIVE_S = 15.0  # proxies cut idle streams after 30 to 60 s
+STREAM_S = 10  # after so many seconds another reader may have gone
 WRITE_S = 20.0  # a reader that takes nothing for so long is gone
 
 
@@ -73,6 +75,8 @@ class Watch:
     async def serve(self, request: web.Request, store: Store, current: int) -> web.StreamResponse:
         """Answer ``request`` with the stream; ``current`` is the last ``seq`` that was published."""
         last = _last_id(request)
+        if len(self._readers) >= STREAMS:
+            raise too_many(f"{STREAMS} streams are open, and there are no more", STREAM_S)
         reader = Reader()
         response = await sse.open_stream(request)
         pump = asyncio.create_task(_pump(response, store, reader, current if last is None else last))

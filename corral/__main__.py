@@ -20,6 +20,8 @@ COMMANDS = {
     "resume": "let automation act again",
     "discard": "after a look: drop what waits for room, and let demoted rules act again",
     "approve": "allow an action that waits for a person",
+    "token": "who may ask: make, list and revoke tokens",
+    "enroll": "on a node: trade a one-time token for the node's own",
     "drill": "a fault on a virtual GPU, to see what happens",
     "scan": "find GPU faults in kernel logs",
     "doctor": "what this node lacks to see its GPUs whole",
@@ -56,8 +58,8 @@ def cli() -> None:
     """Corral keeps a fleet of GPUs that serve models honest and serving.
 
     Commands that ask the controller find it at CORRAL_URL (http://127.0.0.1:7400 unless set) and send the token in
-    CORRAL_TOKEN_FILE. Exit codes: 0 ok, 1 found something or the answer is no, 2 wrong usage or input,
-    3 unreachable, 4 refused.
+    CORRAL_TOKEN_FILE; at an https address CORRAL_TLS_CA, CORRAL_TLS_CERT and CORRAL_TLS_KEY count. Exit codes: 0 ok,
+    1 found something or the answer is no, 2 wrong usage or input, 3 unreachable, 4 refused.
     """
 
 

@@ -1,17 +1,24 @@
-"""How commands ask a process: the address and token of the environment, one request, its answer decoded."""
+"""How commands ask a process: the address, token and certificates of the environment, one request, its answer decoded.
+
+``CORRAL_URL``, ``CORRAL_TOKEN_FILE``; for TLS ``CORRAL_TLS_CA`` (whom to trust), ``CORRAL_TLS_CERT`` and
+``CORRAL_TLS_KEY`` (what to show where callers are asked for a certificate).
+"""
 
 import asyncio
 import os
+import ssl
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+import aiohttp
 import click
 
 from vocab.errors import InputError, Unreachable
 from wire.client import Client
 from wire.server import read_token
+from wire.tls import Contexts, Tls
 
 T = TypeVar("T")
 
@@ -29,22 +36,29 @@ def ask(url: str, method: str, path: str, kind: type[T] | Any = Any, body: Any =
     return _at(url, lambda client: client.call(method, path, kind, body, **query))
 
 
+def ask_as(url: str, bearer: str, method: str, path: str, kind: type[T], body: Any) -> T:
+    """As ``ask``, with another token than that of the environment."""
+    return _at(url, lambda client: client.call(method, path, kind, body), bearer)
+
+
 def fetch(url: str, path: str, *, timeout_s: float = 60.0) -> bytes:
     """What the process at ``url`` answers to a GET, as it came; raises as ``ask`` does."""
     return _at(url, lambda client: client.fetch("GET", path, timeout_s=timeout_s))
 
 
-def _at(url: str, question: Callable[[Client], Awaitable[T]]) -> T:
+def _at(url: str, question: Callable[[Client], Awaitable[T]], shown: str | None = None) -> T:
     if not url.startswith(("http://", "https://")) or not urlsplit(url).hostname:
         raise InputError(f"{url!r} is not an address like {CONTROLLER}; set CORRAL_URL or --url")
 
     async def go() -> T:
-        async with Client(url, token=token()) as client:
+        async with Client(url, token=shown or token(), tls=tls(url)) as client:
             return await question(client)
 
     try:
         return asyncio.run(go())
     except Unreachable as error:
+        if isinstance(error.__cause__, aiohttp.ClientSSLError):
+            raise Unreachable(f"{error}. Set CORRAL_TLS_CA to the authority of its certificate.") from error
         raise Unreachable(f"{error}. Is it running? Start one with `corral up`, or set CORRAL_URL.") from error
 
 
@@ -52,6 +66,19 @@ def token() -> str | None:
     """What CORRAL_TOKEN_FILE holds, if it names one. Raises ConfigError if others may read it."""
     token_file = os.environ.get("CORRAL_TOKEN_FILE")
     return read_token(Path(token_file) if token_file else None)
+
+
+def tls(url: str) -> ssl.SSLContext | None:
+    """What to show and whom to trust at an https address, by the environment. Raises ConfigError."""
+    if not url.startswith("https://"):
+        return None
+    authority, cert, key = (os.environ.get(f"CORRAL_TLS_{name}") for name in ("CA", "CERT", "KEY"))
+    files = Tls(
+        ca=Path(authority) if authority else None,
+        cert=Path(cert) if cert else None,
+        key=Path(key) if key else None,
+    )
+    return Contexts(files).client
 
 
 def find_gpu(url: str, name: str) -> str:

@@ -2,23 +2,27 @@
 
 import asyncio
 import time
+from collections.abc import Collection
 from urllib.parse import urlsplit
 
 import msgspec
 from aiohttp import web
 
 from controller import ingest
+from controller.access import Caller
 from controller.api.forms import DesiredQuery, ReachAck, ReachBody, TargetGroup
 from controller.api.route import Call, Route, Run
 from controller.conductor import Conductor, Submission
 from controller.core.stimuli import Reached
-from controller.dispatch import Dispatch
+from controller.dispatch import POLL_S, Dispatch
 from controller.export import Export
+from controller.limits import ANSWER_S
 from controller.reports import Reports
 from vocab.errors import InputError, Unreachable
 from vocab.messages import Batch, BatchAck, Desired
+from vocab.roles import NODES, REACHES, Role
 from vocab.states import NodeState
-from wire.server import decode
+from wire.server import MAX_BODY_BYTES, decode
 
 STORE_S = 8.0  # below the 10 s after which an agent's request gives up: it should hear why
 
@@ -47,7 +51,8 @@ class Agents:
                 body=Batch,
                 answer=BatchAck,
                 raw=True,
-                errors=(503,),
+                roles=NODES,
+                most_bytes=MAX_BODY_BYTES,
             ),
             Route(
                 method="GET",
@@ -58,6 +63,8 @@ class Agents:
                 query=DesiredQuery,
                 answer=Desired,
                 errors=(404,),
+                roles=NODES,
+                answer_s=POLL_S + ANSWER_S,
             ),
             Route(
                 method="POST",
@@ -67,7 +74,7 @@ class Agents:
                 run=self.reach,
                 body=ReachBody,
                 answer=ReachAck,
-                errors=(503,),
+                roles=REACHES,
             ),
             _targets("agents", self.agents),
             _targets("engines", self.engines),
@@ -80,6 +87,7 @@ class Agents:
         outcome = "refused"
         try:
             batch = ingest.checked(decode(call.body, Batch))
+            call.caller.must_be(batch.node)
             self._reports.take(batch)
             async with asyncio.timeout(STORE_S):
                 await self._conductor.submit(Submission(batch=batch))
@@ -101,6 +109,7 @@ class Agents:
     async def desired(self, call: Call) -> Desired:
         """Answer with the node's desired state once it is newer, or after the wait."""
         query: DesiredQuery = call.query
+        call.caller.must_be(query.node)
         desired = await self._dispatch.poll(query.node, query.generation, query.wait_s)
         if desired is None:
             raise web.HTTPNotFound(reason="nothing is known for this node yet: it must report its facts and replicas")
@@ -109,10 +118,9 @@ class Agents:
     async def reach(self, call: Call) -> ReachAck:
         """Take down what a gateway says of nodes that are silent; what it says of others decides nothing."""
         body: ReachBody = call.body
+        call.caller.must_be(body.by)
         nodes = (await self._conductor.view()).nodes
-        by = (
-            body.by if body.by in {each.node for each in nodes} else f"gateway:{body.by}"
-        )  # a node is no witness of itself
+        by = _witness(call.caller, body.by, {each.node for each in nodes})
         silent = [each.node for each in nodes if each.state != NodeState.LIVE and each.node in body.nodes]
         seen = [Reached(of=node, by=by, ok=body.nodes[node]) for node in silent]
         if seen:
@@ -135,7 +143,14 @@ class Agents:
 
     async def gateways(self, _: Call) -> list[TargetGroup]:
         """The gateways' /metrics, as configured."""
-        return [_group(f"http://{address}", {}) for address in self._gateways]
+        return [_group(each if "://" in each else f"http://{each}", {}) for each in self._gateways]
+
+
+def _witness(caller: Caller, by: str, nodes: Collection[str]) -> str:
+    """Who has seen it. On a GPU node it is that node, which is no witness of itself; a token is one witness at most."""
+    if caller.role is Role.GATEWAY and caller.node is None:
+        return f"gateway:{caller.name}"
+    return by if by in nodes else f"gateway:{by}"
 
 
 def _group(url: str, labels: dict[str, str]) -> TargetGroup:

@@ -4,12 +4,13 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from controller.api.paging import PageQuery
 from controller.core.views import DeploymentView, NodeView, PauseView, ReplicaView
 from vocab.events import Severity
 from vocab.lines import ActionLine, AnyLine, IncidentLine, Subject
+from vocab.states import ActionKind, NodeState
 
 Reason = Annotated[str, msgspec.Meta(min_length=1, max_length=500)]
-Limit = Annotated[int, msgspec.Meta(ge=1, le=1000)]
 
 
 class Fleet(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,27 +36,71 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
     lines: list[AnyLine]
 
 
-class EventQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Which events: those that match everything given; ``severity`` means this one or worse."""
+class EventQuery(PageQuery, frozen=True, kw_only=True):
+    """Events that match everything given: ``severity`` this one or worse, ``since`` and ``until`` seconds (UTC)."""
 
     gpu: str | None = None
     node: str | None = None
     code: str | None = None
     severity: Severity | None = None
-    limit: Limit = 100
+    since: float | None = None
+    until: float | None = None
 
 
-class StateQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Open things, finished ones, or both."""
+class IncidentQuery(PageQuery, frozen=True, kw_only=True):
+    """Open or closed incidents; ``severity`` this one or worse; ``gpu``, ``node``: what they are about."""
 
     state: Literal["open", "finished"] | None = None
-    limit: Limit = 100
+    code: str | None = None
+    severity: Severity | None = None
+    gpu: str | None = None
+    node: str | None = None
 
 
-class LimitQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """At most so many, the latest ones."""
+class ActionQuery(PageQuery, frozen=True, kw_only=True):
+    """Actions under way or finished, of one kind, about one thing, for one incident."""
 
-    limit: Limit = 100
+    state: Literal["open", "finished"] | None = None
+    of: ActionKind | None = None
+    gpu: str | None = None
+    node: str | None = None
+    replica: str | None = None
+    incident: str | None = None
+
+
+class NodeQuery(PageQuery, frozen=True, kw_only=True):
+    """Nodes in one state."""
+
+    state: NodeState | None = None
+
+
+class GpuQuery(PageQuery, frozen=True, kw_only=True):
+    """GPUs of one node, or those for which one word is shown."""
+
+    node: str | None = None
+    state: str | None = None
+
+
+class HoldQuery(PageQuery, frozen=True, kw_only=True):
+    """Holds of one owner, or on one thing."""
+
+    owner: str | None = None
+    gpu: str | None = None
+    node: str | None = None
+
+
+class ReplicaQuery(PageQuery, frozen=True, kw_only=True):
+    """Replicas of one deployment, on one node, in one state."""
+
+    deployment: str | None = None
+    node: str | None = None
+    state: str | None = None
+
+
+class AuditQuery(PageQuery, frozen=True, kw_only=True):
+    """Orders of one kind (``hold``, ``lift``, ``pause`` …)."""
+
+    act: str | None = None
 
 
 class WatchQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -148,19 +193,6 @@ class TargetGroup(msgspec.Struct, frozen=True, kw_only=True):
 
     targets: list[str]
     labels: dict[str, str]
-
-
-class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """What is wrong, and with what."""
-
-    type: str
-    message: str
-
-
-class ErrorBody(msgspec.Struct, frozen=True, kw_only=True):
-    """Every answer that is not a success."""
-
-    error: Problem
 
 
 Json = dict[str, Any]

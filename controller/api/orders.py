@@ -36,7 +36,7 @@ class Orders:
         """The rows."""
         return [
             _order("POST", "holds", "Take a GPU or node out of service", self.hold, HoldBody, HoldLine, 201),
-            _order("DELETE", "holds/{id}", "Lift one hold", self.lift, LiftBody),
+            _order("DELETE", "holds/{id}", "Lift one hold", self.lift, LiftBody, current=self.standing),
             _order("POST", "drains", "Hold, replace elsewhere and drain", self.drain, DrainBody),
             _order("POST", "releases", "Put a GPU back to service", self.release, ReleaseBody),
             _order("POST", "pause", "Stop harmful automation: all, of a pool or of a node", self.pause, PauseBody),
@@ -51,9 +51,7 @@ class Orders:
         if body.owner in OURS:
             raise InputError(f"`owner` is {body.owner!r}: that is Corral's own; choose another")
         subject = await self._known(body.subject, ("gpu", "node"))
-        ask = Asked(
-            do="hold", by=_actor(call), reason=body.reason, owner=body.owner, gpu=subject.gpu, node=subject.node
-        )
+        ask = Asked(do="hold", by=call.actor, reason=body.reason, owner=body.owner, gpu=subject.gpu, node=subject.node)
         lines = await self._order(call, ask, subject_text(subject))
         standing = [*lines, *(await self._conductor.view()).holds]
         for line in standing:
@@ -65,12 +63,18 @@ class Orders:
                 return line
         raise Refused("the hold was not placed; /api/v1/holds shows what stands")
 
+    async def standing(self, call: Call) -> HoldLine:
+        """The hold that a path names."""
+        hold = call.part("id")
+        for line in (await self._conductor.view()).holds:
+            if line.id == hold:
+                return line
+        raise not_found("standing hold", hold, "/api/v1/holds")
+
     async def lift(self, call: Call) -> Ordered:
         """Lift a hold."""
-        hold, body = call.part("id"), call.body
-        if hold not in {line.id for line in (await self._conductor.view()).holds}:
-            raise not_found("standing hold", hold, "/api/v1/holds")
-        ask = Asked(do="lift", by=_actor(call), reason=body.reason, hold=hold, force=body.force)
+        hold, body = (await self.standing(call)).id, call.body
+        ask = Asked(do="lift", by=call.actor, reason=body.reason, hold=hold, force=body.force)
         return _ordered(await self._order(call, ask, f"hold:{hold}"))
 
     async def drain(self, call: Call) -> Ordered:
@@ -79,7 +83,7 @@ class Orders:
         subject = await self._known(body.subject, ("gpu", "node", "replica"))
         ask = Asked(
             do="drain",
-            by=_actor(call),
+            by=call.actor,
             reason=body.reason,
             gpu=subject.gpu,
             node=subject.node,
@@ -92,7 +96,7 @@ class Orders:
         """Put a GPU back to service: its conditions and the policy's holds end; other owners' holds stay."""
         body: ReleaseBody = call.body
         subject = await self._known(body.subject, ("gpu",))
-        ask = Asked(do="set_healthy", by=_actor(call), reason=body.reason, gpu=subject.gpu)
+        ask = Asked(do="set_healthy", by=call.actor, reason=body.reason, gpu=subject.gpu)
         return _ordered(await self._order(call, ask, subject_text(subject)))
 
     async def pause(self, call: Call) -> Ordered:
@@ -107,13 +111,13 @@ class Orders:
         body: PauseBody = call.body
         if body.pool is not None and body.node is not None:
             raise InputError("name `pool` or `node`, not both; neither: everything")
-        ask = Asked(do=do, by=_actor(call), reason=body.reason, pool=body.pool, node=body.node)
+        ask = Asked(do=do, by=call.actor, reason=body.reason, pool=body.pool, node=body.node)
         subject = f"pool:{body.pool}" if body.pool else f"node:{body.node}" if body.node else ""
         return _ordered(await self._order(call, ask, subject))
 
     async def discard(self, call: Call) -> Ordered:
         """A person has looked: what waits for room needs fresh evidence, budgets count anew, demoted rules act."""
-        ask = Asked(do="discard_backlog", by=_actor(call), reason=call.body.reason)
+        ask = Asked(do="discard_backlog", by=call.actor, reason=call.body.reason)
         return _ordered(await self._order(call, ask, ""))
 
     async def approve(self, call: Call) -> Ordered:
@@ -121,11 +125,11 @@ class Orders:
         body: ApprovalBody = call.body
         if body.action not in {action.id for action in (await self._conductor.view()).actions}:
             raise not_found("unfinished action", body.action, "/api/v1/actions?state=open")
-        ask = Asked(do="approve", by=_actor(call), reason=body.reason, action=body.action)
+        ask = Asked(do="approve", by=call.actor, reason=body.reason, action=body.action)
         return _ordered(await self._order(call, ask, f"action:{body.action}"))
 
     async def _order(self, call: Call, ask: Asked, subject: str) -> list[AnyLine]:
-        audit = Audit(self._clock.now(), _actor(call), ask.do, subject, ask.reason, "")
+        audit = Audit(self._clock.now(), call.actor, ask.do, subject, ask.reason, "")
         lines = await self._conductor.submit(Submission(stimuli=(ask,), audit=audit))
         refused = verdict(lines).refused
         if refused is not None:
@@ -153,13 +157,16 @@ def _ordered(lines: list[AnyLine]) -> Ordered:
     return Ordered(outcome=verdict(lines).text, lines=lines)
 
 
-def _actor(call: Call) -> str:
-    """Who asks, as far as we know: one token stands for all operators."""
-    return f"operator at {call.request.remote or 'unknown'}"
-
-
 def _order(
-    method: str, path: str, summary: str, run: Run, body: Any, answer: Any = Ordered, status: int = 200
+    method: str,
+    path: str,
+    summary: str,
+    run: Run,
+    body: Any,
+    answer: Any = Ordered,
+    status: int = 200,
+    *,
+    current: Run | None = None,
 ) -> Route:
     verb = {"POST": "create", "DELETE": "delete"}[method]
     return Route(
@@ -171,5 +178,6 @@ def _order(
         answer=answer,
         body=body,
         status=status,
-        errors=(403, 404, 409, 503),
+        errors=(404, 409),
+        current=current,
     )

@@ -1,24 +1,41 @@
-"""What can be looked at. Lists of standing things come from the Core's view, histories from the store."""
+"""What can be looked at. Lists of standing things come from the Core's view, histories from the store.
 
-from collections.abc import Sequence
+All lists come in pages: the latest of a history first to be asked for, newest at the end of a page.
+"""
+
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from aiohttp import web
 
-from controller.api.forms import EventQuery, Fleet, LimitQuery, StateQuery, Story, WatchQuery
+from controller.api.forms import (
+    ActionQuery,
+    AuditQuery,
+    EventQuery,
+    Fleet,
+    GpuQuery,
+    HoldQuery,
+    IncidentQuery,
+    NodeQuery,
+    ReplicaQuery,
+    Story,
+    WatchQuery,
+)
+from controller.api.paging import Paged, PageQuery, before, page
 from controller.api.policy import PolicyInForce, in_force
 from controller.api.route import Call, Route, Run, not_found
 from controller.conductor import Conductor
 from controller.core.views import DeploymentView, GpuView, NodeView, ReplicaView
-from controller.store import read
+from controller.store import pages, read
 from controller.store.change import Change
-from controller.store.read import EventFilter
+from controller.store.pages import EventFilter
 from controller.store.records import Audit
 from controller.store.store import Store
 from controller.watch import Watch
 from vocab.catalogue import codes
 from vocab.events import Event
 from vocab.lines import ActionLine, AnyLine, HoldLine, IncidentLine
+from vocab.roles import ROUTES, Role
 from vocab.states import ActionState
 
 _FINISHED = {"open": False, "finished": True, None: None}
@@ -40,8 +57,8 @@ class Reads:
         """The rows."""
         return [
             _get("fleet", "Everything at one moment", self.fleet, Fleet),
-            _get("nodes", "All nodes with their GPUs", self.nodes, list[NodeView]),
-            _get("gpus", "All GPUs", self.gpus, list[GpuView]),
+            _get("nodes", "All nodes with their GPUs", self.nodes, list[NodeView], query=NodeQuery),
+            _get("gpus", "All GPUs", self.gpus, list[GpuView], query=GpuQuery),
             _get("gpus/{uuid}", "One GPU", self.gpu, GpuView, errors=(404,)),
             _get(
                 "gpus/{uuid}/explain",
@@ -56,21 +73,32 @@ class Reads:
                 "The last line of each incident, the latest last",
                 self.incidents,
                 list[IncidentLine],
-                query=StateQuery,
+                query=IncidentQuery,
             ),
             _get("incidents/{id}", "One incident and its lines", self.incident, Story, errors=(404,)),
-            _get("holds", "Standing holds", self.holds, list[HoldLine]),
+            _get("holds", "Standing holds", self.holds, list[HoldLine], query=HoldQuery),
+            _get("holds/{id}", "One standing hold", self.hold, HoldLine, errors=(404,)),
             _get(
                 "actions",
                 "The last line of each action, the latest last",
                 self.actions,
                 list[ActionLine],
-                query=StateQuery,
+                query=ActionQuery,
             ),
-            _get("replicas", "Replicas that run or should", self.replicas, list[ReplicaView]),
-            _get("deployments", "Deployments, ready and wanted", self.deployments, list[DeploymentView]),
+            _get("actions/{id}", "The last line of one action", self.action, ActionLine, errors=(404,)),
+            _get(
+                "replicas",
+                "Replicas that run or should",
+                self.replicas,
+                list[ReplicaView],
+                query=ReplicaQuery,
+                roles=ROUTES,
+            ),
+            _get(
+                "deployments", "Deployments, ready and wanted", self.deployments, list[DeploymentView], query=PageQuery
+            ),
             _get("policy", "The policy in force: levels, limits, rules and what differs", self.policy, PolicyInForce),
-            _get("audit", "What people ordered, the latest last", self.audit, list[Audit], query=LimitQuery),
+            _get("audit", "What people ordered, the latest last", self.audit, list[Audit], query=AuditQuery),
             _get(
                 "watch", "Server-sent events: every new line; id is its seq", self.watch, query=WatchQuery, stream=True
             ),
@@ -93,18 +121,27 @@ class Reads:
             seq=self._conductor.seq,
         )
 
-    async def nodes(self, _: Call) -> Sequence[NodeView]:
-        """All nodes."""
-        return (await self._conductor.view()).nodes
+    async def nodes(self, call: Call) -> Paged:
+        """Nodes that match."""
+        query: NodeQuery = call.query
+        found = [
+            node for node in (await self._conductor.view()).nodes if query.state is None or node.state == query.state
+        ]
+        return page(found, lambda node: node.node, query)
 
-    async def gpus(self, _: Call) -> list[GpuView]:
-        """All GPUs."""
+    async def gpus(self, call: Call) -> Paged:
+        """GPUs that match."""
+        query: GpuQuery = call.query
+        found = [gpu for gpu in await self._gpus() if _has(gpu, node=query.node, state=query.state)]
+        return page(found, lambda gpu: f"{gpu.node}/{gpu.uuid}", query)
+
+    async def _gpus(self) -> list[GpuView]:
         return [gpu for node in (await self._conductor.view()).nodes for gpu in node.gpus]
 
     async def gpu(self, call: Call) -> GpuView:
         """One GPU."""
         uuid = call.part("uuid")
-        for gpu in await self.gpus(call):
+        for gpu in await self._gpus():
             if gpu.uuid == uuid:
                 return gpu
         raise not_found("GPU", uuid, "/api/v1/gpus")
@@ -118,26 +155,58 @@ class Reads:
             await self.gpu(call)
         return lines
 
-    async def events(self, call: Call) -> list[Event]:
+    async def events(self, call: Call) -> Paged:
         """The latest events that match."""
         query: EventQuery = call.query
         wanted = EventFilter(
-            gpu=query.gpu, node=query.node, code=query.code, severity=query.severity, limit=query.limit
+            gpu=query.gpu,
+            node=query.node,
+            code=query.code,
+            severity=query.severity,
+            since=query.since,
+            until=query.until,
         )
         async with self._store.reading() as connection:
-            return await read.latest_events(connection, wanted)
+            return _history(await pages.events_before(connection, wanted, before(query), query.most))
 
-    async def incidents(self, call: Call) -> list[AnyLine]:
-        """The last line of each incident."""
-        return await self._latest("incident", call.query)
+    async def incidents(self, call: Call) -> Paged:
+        """The last line of each incident that matches."""
+        query: IncidentQuery = call.query
 
-    async def actions(self, call: Call) -> list[AnyLine]:
-        """The last line of each action."""
-        return await self._latest("action", call.query)
+        def matches(line: IncidentLine) -> bool:
+            bad_enough = query.severity is None or line.severity.rank >= query.severity.rank
+            return bad_enough and _has(line, code=query.code) and _has(line.subject, gpu=query.gpu, node=query.node)
 
-    async def _latest(self, kind: str, query: StateQuery) -> list[AnyLine]:
+        return await self._latest("incident", query, _FINISHED[query.state], matches)
+
+    async def actions(self, call: Call) -> Paged:
+        """The last line of each action that matches."""
+        query: ActionQuery = call.query
+
+        def matches(line: ActionLine) -> bool:
+            about = _has(line.subject, gpu=query.gpu, node=query.node, replica=query.replica)
+            return about and _has(line, of=query.of, incident=query.incident)
+
+        return await self._latest("action", query, _FINISHED[query.state], matches)
+
+    async def _latest(
+        self, kind: str, query: PageQuery, finished: bool | None, matches: Callable[[Any], bool]
+    ) -> Paged:
         async with self._store.reading() as connection:
-            return _lines(await read.latest(connection, kind, finished=_FINISHED[query.state], limit=query.limit))
+            return _history(
+                await pages.lines_before(
+                    connection, kind, before(query), query.most, finished=finished, matches=matches
+                )
+            )
+
+    async def action(self, call: Call) -> ActionLine:
+        """One action."""
+        name = call.part("id")
+        async with self._store.reading() as connection:
+            line = await read.standing_line(connection, "action", name)
+        if not isinstance(line, ActionLine):
+            raise not_found("action", name, "/api/v1/actions")
+        return line
 
     async def incident(self, call: Call) -> Story:
         """One incident's story."""
@@ -148,31 +217,59 @@ class Reads:
                 raise not_found("incident", name, "/api/v1/incidents")
             return Story(incident=line, lines=_lines(await read.incident_lines(connection, name)))
 
-    async def holds(self, _: Call) -> Sequence[HoldLine]:
-        """Standing holds."""
-        return (await self._conductor.view()).holds
+    async def holds(self, call: Call) -> Paged:
+        """Standing holds that match."""
+        query: HoldQuery = call.query
+        found = [
+            hold
+            for hold in (await self._conductor.view()).holds
+            if _has(hold, owner=query.owner) and _has(hold.subject, gpu=query.gpu, node=query.node)
+        ]
+        return page(found, lambda hold: hold.id, query)
 
-    async def replicas(self, _: Call) -> Sequence[ReplicaView]:
+    async def hold(self, call: Call) -> HoldLine:
+        """One hold, as long as it stands."""
+        name = call.part("id")
+        for hold in (await self._conductor.view()).holds:
+            if hold.id == name:
+                return hold
+        raise not_found("standing hold", name, "/api/v1/holds")
+
+    async def replicas(self, call: Call) -> Paged:
         """Replicas, for gateways."""
-        return (await self._conductor.view()).replicas
+        query: ReplicaQuery = call.query
+        wanted = {"deployment": query.deployment, "node": query.node, "state": query.state}
+        found = [each for each in (await self._conductor.view()).replicas if _has(each, **wanted)]
+        return page(found, lambda each: each.replica, query)
 
-    async def deployments(self, _: Call) -> Sequence[DeploymentView]:
+    async def deployments(self, call: Call) -> Paged:
         """Deployments."""
-        return (await self._conductor.view()).deployments
+        return page((await self._conductor.view()).deployments, lambda each: each.name, call.query)
 
     async def policy(self, _: Call) -> PolicyInForce:
         """The policy in force."""
         mind = self._conductor.mind
         return in_force(mind.settings, mind.shape, await self._conductor.view(), codes.ROWS)
 
-    async def audit(self, call: Call) -> list[Audit]:
+    async def audit(self, call: Call) -> Paged:
         """What people ordered."""
+        query: AuditQuery = call.query
         async with self._store.reading() as connection:
-            return await read.audits(connection, limit=call.query.limit)
+            return _history(await pages.audits_before(connection, before(query), query.most, act=query.act))
 
     async def watch(self, call: Call) -> web.StreamResponse:
         """The stream of lines."""
         return await self._watch.serve(call.request, self._store, self._conductor.seq)
+
+
+def _has(thing: object, **wanted: object) -> bool:
+    """Whether it has these values; None is any."""
+    return all(value is None or getattr(thing, name) == value for name, value in wanted.items())
+
+
+def _history(found: tuple[Sequence[Any], int | None]) -> Paged:
+    items, place = found
+    return Paged(items, None if place is None else str(place))
 
 
 def _get(
@@ -184,6 +281,7 @@ def _get(
     query: Any = None,
     stream: bool = False,
     errors: tuple[int, ...] = (),
+    roles: frozenset[Role] | None = None,
 ) -> Route:
     return Route(
         method="GET",
@@ -195,4 +293,6 @@ def _get(
         query=query,
         stream=stream,
         errors=(*errors, 503),
+        roles=roles,
+        paged=query is not None and issubclass(query, PageQuery),
     )

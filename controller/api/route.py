@@ -1,16 +1,22 @@
 """One row of the interface, and how a row becomes an aiohttp route.
 
-A row names the types of its query, body and answer; what arrives is decoded into them before the row's
-function runs, and a mistake is answered with 400 naming the field.
+A row names the types of its query, body and answer, and the roles that may ask; what arrives is decoded into these
+types before the row's function runs, and a mistake is answered with 400 naming the field.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 import msgspec
 from aiohttp import web
 
-from vocab.errors import InputError
+from controller.access import CALLER, Caller
+from controller.api import etag
+from controller.api.paging import Paged, shown
+from controller.limits import ANSWER_S, BODY_BYTES
+from vocab.errors import InputError, Unreachable
+from vocab.roles import LOOKS, ORDERS, Role
 from wire.server import Handler, decode, reply
 
 
@@ -25,12 +31,28 @@ class Call(msgspec.Struct, frozen=True):
         """A part of the path, such as ``uuid`` of ``/gpus/{uuid}``."""
         return self.request.match_info[name]
 
+    @property
+    def caller(self) -> Caller:
+        """Who asks."""
+        return self.request[CALLER]
+
+    @property
+    def actor(self) -> str:
+        """Who asks and from where, for the audit."""
+        return f"{self.caller.name} at {self.request.remote or 'unknown'}"
+
 
 Run = Callable[[Call], Awaitable[Any]]
 
 
 class Route(msgspec.Struct, frozen=True, kw_only=True):
-    """One row. ``raw``: the function decodes the body itself; ``stream``: it answers by itself."""
+    """One row.
+
+    ``raw``: the function decodes the body itself. ``stream``: it answers by itself, for as long as it likes.
+    ``roles``: who may ask; left out, who looks for a GET and who orders for everything else. ``paged``: the function
+    answers with a ``Paged`` of ``answer`` (a list). ``current``: what the thing is now, for a change that may be bound
+    to what the caller saw (``If-Match``).
+    """
 
     method: str
     path: str
@@ -44,6 +66,23 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     raw: bool = False
     stream: bool = False
     errors: tuple[int, ...] = ()
+    roles: frozenset[Role] | None = None
+    paged: bool = False
+    current: Run | None = None
+    most_bytes: int = BODY_BYTES
+    answer_s: float = ANSWER_S
+
+    @property
+    def may(self) -> frozenset[Role]:
+        """The roles that may ask."""
+        if self.roles is not None:
+            return self.roles
+        return LOOKS if self.method == "GET" else ORDERS
+
+    @property
+    def tagged(self) -> bool:
+        """Whether the answer has an ETag."""
+        return self.method == "GET" and not self.stream
 
 
 def _query(request: web.Request, kind: Any) -> Any:
@@ -53,13 +92,33 @@ def _query(request: web.Request, kind: Any) -> Any:
         raise InputError(f"the query is wrong: {error}") from error
 
 
+async def _body(request: web.Request, route: Route) -> Any:
+    if route.body is None:
+        return None
+    raw = await request.clone(client_max_size=route.most_bytes).read()
+    return raw if route.raw else decode(raw, route.body)
+
+
+async def _answer(route: Route, request: web.Request) -> web.StreamResponse:
+    query = None if route.query is None else _query(request, route.query)
+    call = Call(request, query, await _body(request, route))
+    if route.current is not None and "If-Match" in request.headers:
+        etag.must_match(request, reply(await route.current(call)))
+    answer = await route.run(call)
+    if isinstance(answer, web.StreamResponse):
+        return answer
+    body, headers = shown(request, answer) if isinstance(answer, Paged) else (answer, None)
+    response = reply(body, route.status, headers)
+    return etag.tagged(request, response) if route.tagged else response
+
+
 def _endpoint(route: Route) -> Handler:
     async def endpoint(request: web.Request) -> web.StreamResponse:
-        query = None if route.query is None else _query(request, route.query)
-        raw = await request.read() if route.body is not None else b""
-        body = raw if route.raw or route.body is None else decode(raw, route.body)
-        answer = await route.run(Call(request, query, body))
-        return answer if isinstance(answer, web.StreamResponse) else reply(answer, route.status)
+        try:
+            async with asyncio.timeout(None if route.stream else route.answer_s):
+                return await _answer(route, request)
+        except TimeoutError as error:
+            raise Unreachable(f"the request was not whole, or not answered, within {route.answer_s:g} s") from error
 
     return endpoint
 

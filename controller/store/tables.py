@@ -141,3 +141,20 @@ audit = Table(
     Column("outcome", Text, nullable=False),
     Index("audit_by_age", "at"),
 )
+
+tokens = Table(
+    "tokens",
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("name", String, nullable=False),
+    Column("role", String, nullable=False),
+    Column("node", String),  # the only one that its bearer may speak for
+    Column("digest", String, nullable=False),  # SHA-256 of the secret, which is nowhere
+    Column("made_at", Float, nullable=False),
+    Column("made_by", String, nullable=False),
+    Column("expires_at", Float),
+    Column("used_at", Float),  # when a one-time token was traded
+    Column("revoked_at", Float),
+    Column("changed", Float, nullable=False),
+    Index("tokens_by_change", "changed"),
+)

@@ -64,14 +64,14 @@ def command(gpus: tuple[str, ...], grade: str, agent: str | None, *, yes: bool, 
 
 async def _run(where: "Place", wish: "DiagRequest", progress: "Console") -> "list[Check]":
     """All checks, in their order. Raises Unreachable if the stream breaks off."""
-    from corral.ask import token
+    from corral.ask import tls, token
     from vocab.diag import AnyTold, Checked, Ended, Started
     from vocab.errors import Unreachable
     from wire.client import Client
 
     found: list[Check] = []
     told: AnyTold
-    async with Client(where.agent, token=token()) as client:
+    async with Client(where.agent, token=token(), tls=tls(where.agent)) as client:
         with progress.status("asking the agent …") as status:
             async for told in client.lines("POST", "/api/v1/diag", AnyTold, wish, silence_s=QUIET_S):
                 match told:

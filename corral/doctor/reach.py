@@ -1,7 +1,6 @@
 """Who answers this node: its controller, DCGM's host engine, a dcgm-exporter."""
 
 import asyncio
-import ssl
 
 import aiohttp
 
@@ -13,6 +12,7 @@ from vocab.clock import SystemClock
 from vocab.errors import CorralError
 from wire.client import Client
 from wire.server import read_token
+from wire.tls import Contexts
 
 KNOCK_S = 3.0
 EXPORTER = "http://127.0.0.1:9400/metrics"  # where dcgm-exporter listens by itself
@@ -47,9 +47,9 @@ async def _exporter(url: str) -> str | None:
 async def _controller(config: AgentConfig) -> str | None:
     """Why the controller cannot be reached with our token and our trust."""
     try:
-        tls = ssl.create_default_context(cafile=config.tls_ca) if config.controller.startswith("https://") else None
-        async with Client(config.controller, token=read_token(config.token_file), tls=tls) as client:
-            await client.fetch("GET", "/api/v1/fleet", timeout_s=KNOCK_S)
+        shown = read_token(config.controller_token_file or config.token_file)
+        async with Client(config.controller, token=shown, tls=Contexts(config.tls).client) as client:
+            await client.fetch("GET", "/api/v1/replicas", timeout_s=KNOCK_S)  # what a node's token may read
     except (CorralError, OSError, aiohttp.ClientError) as error:
         return str(error)
     return None

@@ -25,7 +25,9 @@ async def serve(config: GatewayConfig) -> None:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, obey)
-    await Gateway(config, SystemClock()).run(stop, hurry)
+    gateway = Gateway(config, SystemClock())
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, gateway.tls.renew)
+    await gateway.run(stop, hurry)
 
 
 def main() -> int:

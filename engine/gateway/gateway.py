@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import platform
-import ssl
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -23,6 +22,7 @@ from vocab.errors import ConfigError
 from wire.client import Client
 from wire.notify import notify, watchdog_s
 from wire.server import listen, read_token
+from wire.tls import Contexts
 
 log = logging.getLogger(__name__)
 
@@ -40,13 +40,14 @@ class Gateway:
     def __init__(self, config: GatewayConfig, clock: Clock) -> None:
         self._config = config
         self._token = read_token(config.token_file)
-        self._tls = _tls(config)
+        self.tls = Contexts(config.tls)
         _make(config)
         self.export = Export(_version())
         self.board = Board(clock, self.export.follow)
-        self._client = Client(config.controller, token=self._token)
+        shown = read_token(config.controller_token_file) or self._token
+        self._client = Client(config.controller, token=shown, tls=self.tls.client)
         self._roster = Roster(self.board, self._client, config.state_dir / "replicas.json", self.export.controller)
-        self._reach = Reach(self.board, self._client, platform.node() or "localhost")
+        self._reach = Reach(self.board, self._client, config.node or platform.node() or "localhost")
         self._upstream = Upstream(self.board)
         self._proxy = Proxy(self.board, self._upstream, self.export, config.hold_s)
         self._stopping = False
@@ -63,8 +64,8 @@ class Gateway:
         app = build(Routes(self.board, self._proxy, self.export), self.export, self._ready, self._token)
         app.on_response_prepare.append(self._say_goodbye)
         self._roster.load()
-        async with self._client, self._upstream:
-            runner = await listen(app, config.listen, token=self._token, tls=self._tls, cancel_on_disconnect=True)
+        async with self._client, self._upstream, self.tls.renewing():
+            runner = await listen(app, config.listen, token=self._token, tls=self.tls.server, cancel_on_disconnect=True)
             self.address = runner.addresses[0]
             works = [self._roster.run(), Probes(self.board).run(), self._reach.run(), _feed_watchdog()]
             tasks = [asyncio.ensure_future(work) for work in works]
@@ -118,17 +119,6 @@ async def _feed_watchdog() -> None:
         if period_s is not None:
             notify("WATCHDOG=1")
         await asyncio.sleep(period_s or 3600.0)
-
-
-def _tls(config: GatewayConfig) -> ssl.SSLContext | None:
-    if config.tls_cert is None or config.tls_key is None:
-        return None
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    try:
-        context.load_cert_chain(config.tls_cert, config.tls_key)
-    except (OSError, ssl.SSLError) as error:
-        raise ConfigError(f"tls_cert, tls_key: cannot be used: {error}") from error
-    return context
 
 
 def _make(config: GatewayConfig) -> None:

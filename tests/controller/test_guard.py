@@ -14,8 +14,8 @@ BODY = b'{"reason": "evil"}'
 @pytest.mark.parametrize(
     ("headers", "status"),
     [
-        ({"Content-Type": "text/plain"}, 403),
-        ({"Content-Type": "application/x-www-form-urlencoded"}, 403),
+        ({"Content-Type": "text/plain"}, 415),
+        ({"Content-Type": "application/x-www-form-urlencoded"}, 415),
         ({**JSON, "Origin": "http://evil.example"}, 403),
         ({**JSON, "Origin": "null"}, 403),
         ({**JSON, "Host": "evil.example"}, 403),

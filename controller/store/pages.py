@@ -1,0 +1,102 @@
+"""Histories in pages, the latest first to be asked for: what lies before a place, newest at the end of a page."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from controller.store import change
+from controller.store.records import Audit
+from controller.store.tables import audit, events, standing
+from vocab.events import Event, Severity
+from vocab.lines import AnyLine
+
+CHUNK = 500  # rows read at a time where a filter looks into lines
+LOOKED_AT = 20 * CHUNK  # rows after which a page ends, full or not: no filter reads a whole history at once
+
+
+class EventFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which events are wanted: those that match everything given; times are seconds since the epoch."""
+
+    gpu: str | None = None
+    node: str | None = None
+    code: str | None = None
+    severity: Severity | None = None  # this one or worse
+    since: float | None = None
+    until: float | None = None
+
+
+async def events_before(
+    connection: AsyncConnection, wanted: EventFilter, place: int | None, limit: int
+) -> tuple[list[Event], int | None]:
+    """At most ``limit`` events stored before ``place``, as last revised, and the place of the next page, if any."""
+    query = select(events.c.stored, events.c.body).order_by(events.c.stored.desc()).limit(limit + 1)
+    for name in ("gpu", "node", "code"):
+        value = getattr(wanted, name)
+        if value is not None:
+            query = query.where(events.c[name] == value)
+    if wanted.severity is not None:
+        query = query.where(events.c.severity >= wanted.severity.rank)
+    if wanted.since is not None:
+        query = query.where(events.c.at >= wanted.since)
+    if wanted.until is not None:
+        query = query.where(events.c.at < wanted.until)
+    if place is not None:
+        query = query.where(events.c.stored < place)
+    rows = (await connection.execute(query)).all()
+    found = rows[:limit]
+    return (
+        [msgspec.json.decode(row.body, type=Event) for row in reversed(found)],
+        found[-1].stored if len(rows) > limit else None,
+    )
+
+
+async def lines_before(
+    connection: AsyncConnection,
+    kind: str,
+    place: int | None,
+    limit: int,
+    *,
+    finished: bool | None = None,
+    matches: Callable[[Any], bool] = lambda _: True,
+) -> tuple[list[AnyLine], int | None]:
+    """The last line of each thing of this kind that was said before ``place``; a page may be short and not the last."""
+    found: list[AnyLine] = []
+    for _ in range(LOOKED_AT // CHUNK):
+        rows = await _standing(connection, kind, finished, place)
+        for row in rows:
+            line = change.decode(row.line)
+            if matches(line):
+                if len(found) == limit:
+                    return list(reversed(found)), place
+                found.append(line)
+            place = row.seq
+        if len(rows) < CHUNK:
+            return list(reversed(found)), None
+    return list(reversed(found)), place
+
+
+async def _standing(connection: AsyncConnection, kind: str, finished: bool | None, place: int | None) -> Sequence[Any]:
+    query = select(standing.c.seq, standing.c.line).where(standing.c.kind == kind)
+    if finished is not None:
+        query = query.where(standing.c.finished == finished)
+    if place is not None:
+        query = query.where(standing.c.seq < place)
+    return (await connection.execute(query.order_by(standing.c.seq.desc()).limit(CHUNK))).all()
+
+
+async def audits_before(
+    connection: AsyncConnection, place: int | None, limit: int, *, act: str | None = None
+) -> tuple[list[Audit], int | None]:
+    """At most ``limit`` entries before ``place``, and the place of the next page, if any."""
+    query = select(audit).order_by(audit.c.id.desc()).limit(limit + 1)
+    if act is not None:
+        query = query.where(audit.c.act == act)
+    if place is not None:
+        query = query.where(audit.c.id < place)
+    rows = (await connection.execute(query)).all()
+    found = rows[:limit]
+    entries = [Audit(row.at, row.actor, row.act, row.subject, row.reason, row.outcome) for row in reversed(found)]
+    return entries, found[-1].id if len(rows) > limit else None

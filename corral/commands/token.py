@@ -1,0 +1,112 @@
+"""``corral token``: who may ask the controller for what."""
+
+import os
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from corral.ask import ask, json_option, url_option
+from vocab.errors import ConfigError
+from vocab.roles import Role
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_TTL = re.compile(r"(\d+(?:\.\d+)?)([smhd])")
+
+
+class Ttl(click.ParamType[float]):
+    """A time such as 90s, 30m, 12h or 365d, as seconds."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The seconds."""
+        found = _TTL.fullmatch(str(value))
+        if found is None or float(found[1]) == 0:
+            self.fail(f"{value!r} is no time; write for example 30m, 12h or 365d", param, ctx)
+        return float(found[1]) * _UNITS[found[2]]
+
+
+def write_secret(path: Path, secret: str) -> None:
+    """Put a secret into a new file that only its owner reads. Raises ConfigError."""
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "w") as file:
+            file.write(f"{secret}\n")
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be written: {error.strerror}; choose another file") from error
+
+
+@click.group(help="Tokens are what people and programs show to the controller, each with a role: "
+             f"{', '.join(role.value for role in Role)}. Only their digests are stored.")  # fmt: skip
+def command() -> None:
+    """Tokens."""
+
+
+CREATE = """Make a token and print its secret, which is shown this once. With role `enroll` it is a one-time token, that
+`corral enroll` trades for a node's own; it lasts an hour unless --ttl says otherwise, and a week at most."""
+
+
+@command.command(help=CREATE)
+@click.option("--role", type=click.Choice([role.value for role in Role]), required=True, help="What its bearer may.")
+@click.option("--name", help="Whose it is; the audit shows it. Left out: the role, and the node if it is bound to one.")
+@click.option("--node", help="The only node that its bearer may speak for.")
+@click.option("--ttl", type=Ttl(), help="How long it counts: 30m, 12h, 365d. Left out: until it is revoked.")
+@click.option("--reason", default="asked for on the command line", show_default=True, help="Why; for the audit.")
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write it to this new file (0600).")
+@click.option("--X")
+@url_option
+def create(
+    role: str, name: str | None, node: str | None, ttl: float | None, reason: str, out: Path | None, url: str
+) -> None:
+    """Make a token."""
+    if out is not None and out.exists():
+        raise ConfigError(f"{out} exists; choose another file")  # before there is a secret to lose
+    body = {"name": name or "-".join(filter(None, (role, node))), "role": role, "node": node, "reason": reason}
+    made = ask(url, "POST", "/api/v1/tokens", body={**body, "ttl_s": ttl})
+    if out is None:
+        click.echo(made["secret"])
+    else:
+        write_secret(out, made["secret"])
+        click.echo(f"token {made['token']['id']} ({made['token']['name']}) is in {out}")
+
+
+@command.command("list", help="All tokens, also those that count no more.")
+@json_option
+@url_option
+def list_(as_json: bool, url: str) -> None:
+    """Show them."""
+    tokens = ask(url, "GET", "/api/v1/tokens")
+    if as_json:
+        click.echo(msgspec.json.encode(tokens))
+        return
+    table = Table("id", "name", "role", "node", "counts", "made", "made by", "ends", box=None, pad_edge=False)
+    for each in tokens:
+        table.add_row(each["id"], each["name"], each["role"], each["node"] or "", _counts(each),
+                      _day(each["made_at"]), each["made_by"], _day(each["expires_at"]) or "never")  # fmt: skip
+    Console(soft_wrap=True).print(table)
+
+
+def _counts(token: dict[str, Any]) -> str:
+    if token["counts"]:
+        return "yes"
+    return "revoked" if token["revoked_at"] else "traded" if token["used_at"] else "expired"
+
+
+def _day(at: float | None) -> str:
+    return "" if at is None else time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
+
+
+@command.command(help="End a token: at once, within 5 seconds on other controllers.")
+@click.argument("token")
+@click.option("--reason", required=True, help="Why; for the audit.")
+@url_option
+def revoke(token: str, reason: str, url: str) -> None:
+    """Revoke."""
+    ended = ask(url, "DELETE", f"/api/v1/tokens/{token}", body={"reason": reason})
+    click.echo(f"token {ended['id']} ({ended['name']}) counts no more")
