@@ -35,6 +35,7 @@ class SlowProbe(msgspec.Struct):
 
     peers: Peers = msgspec.field(default_factory=Peers)
     signals: Signals = msgspec.field(default_factory=Signals)
+    highest_hz: float | None = None  # of any GPU, ever: no median is over it
 
     def observe(self, observation: AnyObservation, scene: Scene, now: float) -> Sequence[Verdict]:
         """Take one sample of one GPU."""
@@ -42,9 +43,12 @@ class SlowProbe(msgspec.Struct):
         if seen is None or seen.readings.sm_clock_hz is None:
             return ()
         self.peers.take(seen.gpu, seen.readings, now)
+        highest = self._highest(seen.readings.sm_clock_hz)
         clock = clock_at_work(seen.readings)
         if clock is None or (seen.readings.clock_reasons or 0) & NAMED:
             return ()
+        if clock >= SHARE * highest and seen.gpu not in self.signals.streaks:
+            return ()  # whatever its peers have, and nothing is to be taken back
         usual, count = self.peers.median_of(seen.gpu, scene, now, clock_at_work)
         if usual is None or count < PEERS_NEEDED:
             return ()
@@ -56,6 +60,12 @@ class SlowProbe(msgspec.Struct):
         text = f"its SM clock is {clock / 1e6:.0f} MHz where its peers at work have {usual / 1e6:.0f} MHz"
         fields = {"sm_clock_hz": clock, "peers_hz": usual}
         return (finding(seen.sample, seen.gpu, CODE, text, names=SHOWN, fields=fields),)
+
+    def _highest(self, clock: float) -> float:
+        if self.highest_hz is None:  # in a memory of before this was kept
+            self.highest_hz = max(peer.readings.sm_clock_hz or 0.0 for peer in self.peers.latest.values())
+        self.highest_hz = max(self.highest_hz, clock)
+        return self.highest_hz
 
     def forget(self, gpu: str) -> None:
         """A reset GPU is looked at anew."""
