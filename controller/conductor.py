@@ -7,7 +7,6 @@ decision exists for others only once it is on disk, and a kill at any moment los
 """
 
 import asyncio
-import contextlib
 import logging
 import time
 from collections.abc import Sequence
@@ -79,6 +78,8 @@ class Conductor:
         self._settled = asyncio.Event()  # the Core is as the disk has it: it may be looked at
         self._started = asyncio.Event()
         self._view: View | None = None
+        self._drawn = False  # it shows the last turn
+        self._lookers = 0  # who waits for a turn's end to see
         self._down: str | None = "starting: the stored history is being read"
         self.seq = 0
 
@@ -101,9 +102,14 @@ class Conductor:
     async def view(self) -> View:
         """The fleet as of the last turn that is on disk. Raises Unreachable if there has been none."""
         if self._down is None and not self._settled.is_set():
-            with contextlib.suppress(TimeoutError):
+            self._lookers += 1  # the turn under way draws it at its end: under load the next one begins at once
+            try:
                 async with asyncio.timeout(VIEW_WAIT_S):
                     await self._settled.wait()
+            except TimeoutError:
+                log.warning("a turn has taken longer than %g s", VIEW_WAIT_S)
+            finally:
+                self._lookers -= 1
         view = self.look()
         if view is None:
             raise Unreachable(self._down or "the store does not answer")
@@ -111,9 +117,12 @@ class Conductor:
 
     def look(self) -> View | None:
         """The fleet as last seen on disk, without waiting; None if it never was."""
-        if self._settled.is_set() and self._view is None:
-            self._view = self.mind.view()
+        if self._settled.is_set() and not self._drawn:
+            self._draw()
         return self._view
+
+    def _draw(self) -> None:
+        self._view, self._drawn = self.mind.view(), True
 
     async def run(self) -> None:
         """Think until cancelled."""
@@ -181,7 +190,9 @@ class Conductor:
             self.seq = await self._store.commit(write)
             self._export.committed(time.perf_counter() - began, write.lines)
         self.mind.settle(write)
-        self._view = None
+        self._drawn = False
+        if self._lookers:
+            self._draw()
         self._settled.set()
         first = self.seq - len(write.lines) + 1
         self._watch.publish([Change(seq, line) for seq, line in enumerate(write.lines, first)])
@@ -203,7 +214,7 @@ class Conductor:
             try:
                 if not self._settled.is_set():
                     self.seq = await self.mind.rebuild(self._steady.now())
-                    self._view = None
+                    self._drawn = False
                     self._settled.set()
                 await self._store.probe()
                 await self._turn([])

@@ -148,3 +148,20 @@ async def test_heartbeat_without_news_writes_nothing(tmp_path: Path, database: K
         for _ in range(5):
             await home.post("agent/batch", batch(facts=None, generation=generation))
         assert commits.collect()[0].samples[-2].value == before
+
+
+async def test_the_fleet_is_seen_while_one_turn_follows_the_other(tmp_path: Path) -> None:
+    async with house(tmp_path) as home:
+        await home.post("agent/batch", batch(event(1)))
+        going = True
+
+        async def report() -> None:
+            while going:
+                await home.post("agent/batch", batch())
+
+        reporters = [asyncio.create_task(report()) for _ in range(8)]
+        for number in range(20):
+            hold = await home.post("holds", {"subject": {"gpu": uuid(0)}, "reason": f"look {number}"})
+            assert hold["id"] in {each["id"] for each in await home.get("holds")}
+        going = False
+        await asyncio.gather(*reporters)
