@@ -64,7 +64,7 @@ class Agent:
         with _written("run_dir", config.run_dir):
             self.hardware = hardware(config, clock)
         boot_id = self.hardware.boot_id
-        judge, fences, answered = unpack(self.spool.state, node, boot_id)
+        judge, fences, answered, since = unpack(self.spool.state, node, boot_id, clock.now())
         self._after_seq = judge.position if judge.scene.boot_id == boot_id else None
         self.supervisor = Supervisor(
             config.run_dir,
@@ -78,6 +78,7 @@ class Agent:
         )
         self.supervisor.adopt()
         self.latest = Latest(config.level, program, config.address, new_boot=judge.scene.boot_id != boot_id)
+        self.latest.remembers_since = since
         self.export = Export(self.latest, steady.now, judge.open_counts(), dcgm_names=config.dcgm_names)
         self.export.set("corral_agent_build_info", 1, version=program)
         desired_path = config.state_dir / "desired.json"
@@ -90,7 +91,7 @@ class Agent:
         page = Page()
         self.ring = Ring(config.state_dir / "recording", config.recording_limit_bytes, node)
         self.scribe = Scribe(
-            self.spool, lambda: pack(judge, fences, self.warden.answered), self._wake, self.export.failed
+            self.spool, lambda: pack(judge, fences, self.warden.answered, since), self._wake, self.export.failed
         )
         self.loop = Loop(
             node=node, boot_id=boot_id, clock=clock, steady=steady, judge=judge, warden=self.warden,

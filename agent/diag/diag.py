@@ -15,10 +15,11 @@ from agent.checks.baseline import ORDER
 from agent.diag.bench import Bench
 from agent.diag.child import Child
 from agent.diag.leave import Standing, hindrance, lapsed, objection
+from agent.diag.opening import CHECK as OPEN
 from agent.diag.pace import Tokens
 from agent.diag.plan import ALLREDUCE, BURN, DCGM_LEVELS, DEADLINE_S, is_harmless, tests_of
 from agent.diag.readings import checks
-from agent.diag.ruling import rule
+from agent.diag.ruling import name_of, rule
 from agent.diag.verdict import Subject
 from agent.diag.watch import LOOK_S, Watch
 from agent.sources.dcgm.diag import CHECK, diagnose
@@ -27,6 +28,8 @@ from vocab.clock import Clock
 from vocab.diag import AnyFigures, AnyTold, Begun, Checked, DiagRequest, Ended, Grade, Started, Unmeasured
 from vocab.errors import InputError, Refused
 from vocab.observations import Check, GpuIdentity, GpuSample
+
+REST_S = 5.0  # for the program to be gone after SIGKILL; one that the kernel keeps is named by who looks for it
 
 Tell = Callable[[AnyTold], Awaitable[None]]
 
@@ -77,6 +80,9 @@ class Diag:
         self._turn = asyncio.Lock()
         self._child: Child | None = None
         self._stopped: str | None = None  # why the run at hand does no more
+        self._resting: str | None = None  # why none is begun
+        self._awake = asyncio.Event()
+        self._awake.set()
 
     def pids(self) -> frozenset[int]:
         """The process that may have the driver open now."""
@@ -89,12 +95,28 @@ class Diag:
         if self._child is not None:
             self._child.end(why)
 
+    async def rest(self, why: str) -> None:
+        """End the run at hand and begin none until ``wake``; returns once the program is gone or cannot be killed."""
+        self._resting = why
+        self._awake.clear()
+        self.stop(why)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(REST_S), self._turn:
+                pass
+
+    def wake(self) -> None:
+        """Runs may begin again."""
+        self._resting = None
+        self._awake.set()
+
     async def run(self, request: DiagRequest, tell: Tell) -> None:
         """Run it for a person. Raises InputError or Refused before anything is told."""
         gpus = self._chosen(request.gpus)
         why = objection(request.grade, gpus, self._ground.standing())
         if why is not None:
             raise Refused(why)
+        if self._resting is not None:
+            raise Refused(f"{self._resting}: again when it is over")
         if self._turn.locked():
             raise Refused("active checks run on this node already: wait for their end")
 
@@ -116,18 +138,30 @@ class Diag:
         await tell(Ended())
 
     async def validate(self, gpu: str) -> tuple[Check, ...]:
-        """The checks of a validation, not yet judged: quick, and medium where the GPU is held and empty."""
+        """The checks of a validation, not yet judged: quick, and medium where the GPU is held and empty.
+
+        One that a repair elsewhere on the node has ended is done again after it: it has said nothing of this GPU.
+        """
         found: list[Check] = []
 
         async def keep(told: AnyTold) -> None:
             if isinstance(told, Checked):
                 found.append(told.check)
 
+        while True:
+            await self._awake.wait()
+            found.clear()
+            await self._validate(gpu, keep)
+            if self._resting is None and self._stopped is None:
+                return tuple(sorted(found, key=lambda check: ORDER.index(check.result)))
+
+    async def _validate(self, gpu: str, keep: Tell) -> None:
         async with self._turn:
+            if self._resting is not None:
+                return
             self._stopped = None
             grade = Grade.MEDIUM if objection(Grade.MEDIUM, (gpu,), self._ground.standing()) is None else Grade.QUICK
             await self._program_on(gpu, grade, keep)
-        return tuple(sorted(found, key=lambda check: ORDER.index(check.result)))
 
     def _chosen(self, names: Sequence[str]) -> tuple[str, ...]:
         known = tuple(gpu.uuid for gpu in self._ground.gpus())
@@ -158,11 +192,11 @@ class Diag:
                 if check is not None:
                     await tell(Checked(check=check))
             return
-        child = Child(self._program, gpus, bench, tests, self._deadlines)
+        self._child = child = Child(self._program, gpus, bench, tests, self._deadlines)
         watch = Watch(self._ground.tokens, lambda: self._ground.sample(gpu), ended)
         if not all(map(is_harmless, tests)):
             await watch.before()
-        self._child = child
+        closed = False  # it was said already that the GPU does not open
         async with _watching(watch, child) as begin:
 
             async def take(figures: AnyFigures) -> None:
@@ -171,6 +205,10 @@ class Diag:
                     await tell(Started(gpu=gpu, test=figures.test))
                     return
                 check = self._ruled(figures, gpu, watch)
+                nonlocal closed
+                if check is not None and isinstance(figures, Unmeasured) and check.check == OPEN:
+                    closed, was = True, closed
+                    check = _once(check, figures) if was else check
                 if check is not None:
                     await tell(Checked(check=check))
 
@@ -222,6 +260,11 @@ class Diag:
             run.cancel()
             with suppress(asyncio.CancelledError):
                 await run
+
+
+def _once(check: Check, figures: Unmeasured) -> Check:
+    """A test that met what stopped the one before it: one fault is told once."""
+    return msgspec.structs.replace(check, check=name_of(figures.test), result="unknown", code=None)
 
 
 @asynccontextmanager

@@ -3,13 +3,16 @@
     {"result": "pass" | "problem" | "unknown", "code"?, "gpu"?, "text"?, "fatal"?, "readings"?}
 
 It runs without a shell, in a clean environment, in a process group of its own that is killed as a whole when its time
-is over, and as ``nobody`` where the agent is root. Only what it says itself can be a problem: no output, more than
-one object, an exit code that is not 0, too long a wait are all *unknown*, with the reason (docs/plugins.md).
+is over, with all that it has let go elsewhere, and as ``nobody`` where the agent is root. Only what it says itself can
+be a problem: no output, more than one object, an exit code that is not 0, too long a wait are all *unknown*, with the
+reason (docs/plugins.md).
 """
 
 import asyncio
 import os
+import secrets
 import signal
+import time
 from contextlib import suppress
 from hashlib import blake2b
 from pwd import getpwnam
@@ -19,6 +22,7 @@ import msgspec
 
 from agent.config import Plugin
 from agent.ending import kill_group
+from agent.sources import offspring
 from agent.sources.source import Emit
 from vocab.clock import Clock
 from vocab.errors import SourceDown
@@ -87,24 +91,28 @@ class PluginSource:
         """What it prints. Raises SourceDown with the reason why that is nothing."""
         if self._left is not None and self._left.returncode is None:
             raise SourceDown(f"STUCK: process {self._left.pid} of the last run cannot be killed: it is in the kernel")
-        process = await self._start()
+        mark, began_s = secrets.token_hex(8), time.clock_gettime(time.CLOCK_BOOTTIME)
+        process = await self._start(mark)
         self._left = process
         try:
             async with asyncio.timeout(self._plugin.timeout_s):
                 assert process.stdout is not None
                 assert process.stderr is not None
-                out, err, code = await asyncio.gather(_read(process.stdout), _read(process.stderr), _end(process))
+                out, err, code = await asyncio.gather(
+                    _read(process.stdout), _read(process.stderr), _end(process, mark, began_s)
+                )
         except TimeoutError as error:
             raise SourceDown(f"TIMEOUT: it did not end within {self._plugin.timeout_s:g} s and was killed") from error
         finally:
             await kill_group(process)
+            await offspring.end(mark, began_s)
         if code != 0:
             how = f"ended with {code}" if code > 0 else f"was ended by {signal.Signals(-code).name}"
             words = " ".join(err.decode(errors="replace").split())[:MOST_SAID]
             raise SourceDown(f"EXIT: it {how}{': ' + words if words else ''}")
         return out
 
-    async def _start(self) -> asyncio.subprocess.Process:
+    async def _start(self, mark: str) -> asyncio.subprocess.Process:
         """Start it; should we be cancelled meanwhile, it is ended first, with what it may have started by then."""
         starting = asyncio.ensure_future(
             asyncio.create_subprocess_exec(
@@ -113,7 +121,7 @@ class PluginSource:
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
                 cwd="/",
-                env=ENVIRONMENT,
+                env=ENVIRONMENT | {offspring.NAME: mark},
                 start_new_session=True,
                 **_user(),
             )
@@ -154,7 +162,7 @@ def _check(said: Said, name: str, at: float, node: str) -> Check:
     )  # fmt: skip
 
 
-async def _end(process: asyncio.subprocess.Process) -> int:
+async def _end(process: asyncio.subprocess.Process, mark: str, began_s: float) -> int:
     """Its exit code. What it left behind is ended then, or its output would not end.
 
     asyncio's own ``wait`` comes back only when every pipe is shut, also those that such a child holds.
@@ -170,6 +178,7 @@ async def _end(process: asyncio.subprocess.Process) -> int:
             os.close(watched)
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
+    await offspring.end(mark, began_s)
     return await process.wait()
 
 

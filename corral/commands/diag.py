@@ -56,7 +56,8 @@ def command(gpus: tuple[str, ...], grade: str, agent: str | None, *, yes: bool, 
         click.confirm("Full power for minutes on each GPU. Go on?", abort=True)
     found = asyncio.run(_run(where, wish, Console(stderr=True)))
     if as_json:
-        click.echo(msgspec.json.format(msgspec.json.encode(found)).decode())
+        told = [{"result": check.result} | msgspec.to_builtins(check) for check in found]  # unknown is said as well
+        click.echo(msgspec.json.format(msgspec.json.encode(told)).decode())
     else:
         show(found, Console())
     return exit_code(found)

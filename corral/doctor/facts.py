@@ -44,6 +44,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     kmsg_error: str | None = None
     journalctl: bool = False
     unit_capabilities: str | None = None  # of the agent's unit
+    programs: dict[str, str | None] = {}  # of plug-ins and active checks: why each cannot be run, if it cannot
     dcgm_error: str | None = None
     dcgm_off: bool = False
     profiling_needs_root: bool | None = None

@@ -41,7 +41,26 @@ async def read_files(config: AgentConfig) -> dict[str, object]:
         "state_writable": await _may_write(config.state_dir),
         "state_filesystem": _filesystem(config.state_dir),
         "helper": config.helper_socket.exists(),
+        "programs": await _programs(config),
     }
+
+
+async def _programs(config: AgentConfig) -> dict[str, str | None]:
+    """The programs that the configuration names, and why each cannot be run."""
+    named = {f"plug-in {plugin.name}": plugin.command[0] for plugin in config.plugins}
+    named |= {"diag_program": config.diag_program[0]} if config.diag_program else {}
+    named |= {"replica_program": config.replica_program[0]} if config.replica_program else {}
+    found = await asyncio.gather(*map(_why_not_run, named.values()))
+    return dict(zip(named, found, strict=True))
+
+
+async def _why_not_run(program: str) -> str | None:
+    """Asked in a process of its own: a network disk can hang."""
+    code = "import shutil, sys; print(bool(shutil.which(sys.argv[1])))"
+    answer = await _asked(sys.executable, "-c", code, program)
+    if answer is None:
+        return f"{program}: its disk does not answer"
+    return None if answer == "True" else f"{program}: there is no such program, or it may not be run"
 
 
 def _devices() -> dict[str, bool]:

@@ -8,7 +8,7 @@ from corral.doctor.finding import Finding
 
 LOOKS: tuple[Callable[[Facts], Iterator[Finding]], ...] = (
     *(node.configuration, node.unit, gpus.bus, gpus.driver, gpus.kernel_log, gpus.activity, gpus.dcgm, gpus.exporter),
-    *(gpus.services, node.state, node.clock, node.ports, node.controller, node.hands),
+    *(gpus.services, node.programs, node.state, node.clock, node.ports, node.controller, node.hands),
 )
 
 

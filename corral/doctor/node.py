@@ -46,6 +46,16 @@ def unit(facts: Facts) -> Iterator[Finding]:
         yield Finding("agent", "unit", OK, f"{AGENT} is active")
 
 
+def programs(facts: Facts) -> Iterator[Finding]:
+    """Whether the programs that the configuration names are there."""
+    for name, error in facts.programs.items():
+        if error is None:
+            yield Finding("programs", name, OK, "it is there")
+        else:
+            how = "correct its path in agent.toml, or install it and make it executable for the agent's user"
+            yield Finding("programs", name, WRONG, error, how)
+
+
 def state(facts: Facts) -> Iterator[Finding]:
     """Whether the state folder keeps what is written."""
     if facts.state_dir is None:
@@ -102,7 +112,13 @@ def controller(facts: Facts) -> Iterator[Finding]:
     """Whether the controller takes us."""
     if facts.controller is None:
         return
-    if facts.controller_error:
+    error = facts.controller_error or ""
+    if error.startswith("tls_"):  # ours, before anybody was asked
+        yield Finding("agent", "TLS", WRONG, error, "give PEM files that the agent's user may read")
+    elif "certificate" in error.lower() or "x509" in error.lower():
+        how = "tls_ca must be the PEM file of the authority that signed the controller's certificate"
+        yield Finding("controller", facts.controller, WRONG, error, f"{how}, and the certificate name its host")
+    elif facts.controller_error:
         how = "is it running, are controller, token_file and tls_ca right, is the port open?"
         yield Finding("controller", facts.controller, WRONG, facts.controller_error, how)
     else:

@@ -5,12 +5,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 from rich.console import Console
 
-from agent.config import AgentConfig
+from agent.config import AgentConfig, Plugin
 from agent.virtual.state import VirtualState
 from corral.doctor.facts import Facts
+from corral.doctor.files import read_files
 from corral.doctor.finding import Finding, Verdict
 from corral.doctor.look import look
 from corral.doctor.table import show
@@ -47,6 +49,14 @@ async def test_a_driver_that_answers_is_seen_as_an_agent_would_see_it(tmp_path, 
     assert facts.state_writable
     assert facts.state_filesystem
     assert facts.controller_error
+
+
+async def test_programs_of_the_configuration_are_looked_for(tmp_path):
+    plugins = (Plugin(name="well", command=("/bin/true",)), Plugin(name="gone", command=(str(tmp_path / "x"),)))
+    wanted = msgspec.structs.replace(config(tmp_path), plugins=plugins, diag_program=("no-such-program",))
+    found = (await read_files(wanted))["programs"]
+    assert [name for name, error in found.items() if error is None] == ["plug-in well"]
+    assert "no-such-program: there is no such program" in found["diag_program"]
 
 
 async def test_a_driver_that_hangs_is_not_waited_for(tmp_path, nvml_library, state):

@@ -40,6 +40,15 @@ async def test_a_healthy_gpu_passes_quick_and_all_of_it_is_told_in_order():
     assert heard.told[-1] == Ended()
 
 
+async def test_a_gpu_that_does_not_open_is_told_once_and_the_other_tests_are_unknown():
+    ground = Ground()
+    ground.faults[FIRST] = ("lost",)
+    heard = await ran(ground)
+    found = [(each.check, each.result) for each in ground.judged]
+    assert found == [("diag_open", "problem"), ("canary", "unknown")]
+    assert heard.told[-1] == Ended()
+
+
 async def test_the_judge_hears_what_was_tried_and_not_again_what_was_read():
     ground = Ground()
     ground.samples[FIRST] = sample(ecc_uncorrectable=1)
@@ -293,3 +302,36 @@ async def test_a_burn_that_gets_too_hot_is_ended_and_is_a_problem_of_the_gpu():
 def test_the_program_sees_only_its_gpus_and_no_secret():
     given = {"PATH": "/bin", "CORRAL_TOKEN_FILE": "/x", "NOTIFY_SOCKET": "/y", "CUDA_VISIBLE_DEVICES": "all"}
     assert environment(given, (FIRST,)) == {"PATH": "/bin", "CUDA_VISIBLE_DEVICES": FIRST, "PYTHONUNBUFFERED": "1"}
+
+
+async def test_no_program_is_started_while_another_gpu_is_repaired_and_a_validation_is_done_after_it():
+    ground = Ground()
+    ready = diag(ground)
+    await ready.rest("a repair of the node needs the driver")
+    with pytest.raises(Refused, match="a repair of the node"):
+        await ready.run(DiagRequest(gpus=(FIRST,)), Heard())
+    validation = asyncio.ensure_future(ready.validate(FIRST))
+    await asyncio.sleep(0)
+    assert ready.pids() == frozenset()
+    assert not validation.done()
+    ready.wake()
+    assert "pass" in {check.result for check in await validation}
+
+
+async def test_a_validation_that_a_repair_has_ended_begins_anew_and_says_nothing_of_the_first_try():
+    ground = Ground()
+    hung = diag(ground, "silent")
+    validation = asyncio.ensure_future(hung.validate(FIRST))
+    async with asyncio.timeout(30):
+        while not hung.pids():
+            await asyncio.sleep(0.01)
+        (first,) = hung.pids()
+        await hung.rest("a repair of the node needs the driver")
+        assert hung.pids() == frozenset()
+        assert not _lives(first)
+        hung.wake()
+        while not hung.pids():
+            await asyncio.sleep(0.01)
+        assert hung.pids() != frozenset({first})
+    validation.cancel()
+    await asyncio.gather(validation, return_exceptions=True)

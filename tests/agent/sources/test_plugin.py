@@ -105,6 +105,15 @@ async def test_what_it_leaves_behind_is_ended(folder, output):
     assert await gone(mark)
 
 
+@pytest.mark.parametrize("last", ["sleep 300", """echo '{"result": "pass"}'"""], ids=["too long", "in time"])
+async def test_a_child_in_a_session_of_its_own_does_not_escape(folder, last):
+    mark = str(folder / "child")
+    script = f"setsid sh -c 'setsid sleep 300 {mark} & sleep 300; : {mark}' &\n{last}"
+    check, _ = await outcome(plugin(folder, script, timeout_s=2.0))
+    assert check.result == ("unknown" if last == "sleep 300" else "pass")
+    assert await gone(mark)
+
+
 async def test_an_agent_that_stops_ends_what_runs(folder):
     mark = str(folder / "check")
     async with running(plugin(folder, "sleep 300\ntrue")):
@@ -133,7 +142,9 @@ async def test_its_environment_is_clean_and_nothing_is_a_shells(folder, monkeypa
     check, _ = await outcome(plugin(folder, said, "$HOME;"))
     first, *names = (check.text or "").split()
     assert first == "$HOME;"
-    assert set(names) - {"PWD", "_", "SHLVL", "OLDPWD"} == {"PATH", "LC_ALL", "HOME"}, "a shell adds some of its own"
+    assert set(names) - {"PWD", "_", "SHLVL", "OLDPWD"} == {"PATH", "LC_ALL", "HOME", "CORRAL_RUN"}, (
+        "a shell adds some of its own"
+    )
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has rights to give up")
