@@ -12,6 +12,11 @@ from vocab.problems import KINDS, MEDIA_TYPE, Problem
 _PART = re.compile(r"\{(\w+)\}")
 _ALWAYS = (400, 401, 403, 429, 503)  # a wrong host, a token, its role, its rate, a store that is away
 _BODY = (413, 415)
+_STREAMED = {  # one server-sent event
+    "type": "object",
+    "properties": {name: {"type": "string"} for name in ("id", "event", "data")},
+    "required": ["data"],
+}
 
 
 def document(routes: list[Route], version: str) -> Json:
@@ -110,7 +115,7 @@ def _responses(route: Route, schema_of: dict[str, Any]) -> Json:
 
 def _success(route: Route, schema_of: dict[str, Any]) -> Json:
     if route.stream:
-        return {"description": route.summary, "content": {"text/event-stream": {"schema": {"type": "string"}}}}
+        return {"description": route.summary, "content": {"text/event-stream": {"schema": _STREAMED}}}
     schema = schema_of[repr(route.answer)]
     headers: Json = {}
     if route.paged:

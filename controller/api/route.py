@@ -86,10 +86,15 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _query(request: web.Request, kind: Any) -> Any:
+    given = dict(request.query)
     try:
-        return msgspec.convert(dict(request.query), kind, strict=False)
+        query = msgspec.convert(given, kind, strict=False)
     except msgspec.ValidationError as error:
         raise InputError(f"the query is wrong: {error}") from error
+    for name, value in given.items():
+        if getattr(query, name, value) is None:  # what the library takes the word null for
+            raise InputError(f"the query is wrong: `{name}` is {value[:40]!r}; leave it out")
+    return query
 
 
 async def _body(request: web.Request, route: Route) -> Any:

@@ -25,6 +25,7 @@ ORDER = b'{"reason": "test"}'
         ("GET", "/api/v1/gpus/GPU-none", {}, 404, "/api/v1/gpus lists them"),
         ("PUT", "/api/v1/pause", {"data": ORDER, "headers": JSON}, 405, "Method Not Allowed"),
         ("GET", "/api/v1/events?limit=0", {}, 400, "$.limit"),
+        ("GET", "/api/v1/incidents?state=null", {}, 400, "`state` is 'null'; leave it out"),
         ("POST", "/api/v1/pause", {"data": b"{", "headers": JSON}, 400, "body is wrong"),
         ("POST", "/api/v1/pause", {"data": ORDER}, 415, "Content-Type: application/json"),
         ("POST", "/api/v1/pause", {"data": b" " * 300_000, "headers": JSON}, 413, "262144"),

@@ -1,0 +1,96 @@
+"""Whatever is sent to the interface, it answers as /openapi.json says: no 5xx, no undeclared answer.
+
+The cases come from schemathesis, the same ones each time; the controller is the real one, on a free port.
+"""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from schemathesis.generation import GenerationMode
+from schemathesis.specs.openapi.checks import positive_data_acceptance
+
+from controller.mind import real_core
+from tests.controller.house import batch, event, house, uuid
+
+EXAMPLES = {GenerationMode.POSITIVE: 12, GenerationMode.NEGATIVE: 8}  # of each operation: half a minute of one core
+TIMEOUT_S = 20.0
+
+
+class Served:
+    """A controller in a thread of its own, with something in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._loop = asyncio.new_event_loop()
+        self._stopped = asyncio.Event()
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=self._loop.run_until_complete, args=(self._serve(),))
+        self.url = self.token = ""
+        self.page: Any = None
+
+    async def _serve(self) -> None:
+        token = self._folder / "token"
+        token.write_text("s3cret\n")
+        token.chmod(0o600)
+        async with house(
+            self._folder / "state", make_core=real_core, token_file=str(token), requests_per_s=0.0
+        ) as home:
+            await home.post("agent/batch", batch(event(1)))
+            await home.post("holds", {"subject": {"gpu": uuid(1)}, "reason": "noise"})
+            self.url, self.token = home.base, "s3cret"
+            self.page = await home.call("GET", "/openapi.json", Any)
+            self._ready.set()
+            await self._stopped.wait()
+
+    def start(self) -> None:
+        self._thread.start()
+        assert self._ready.wait(TIMEOUT_S)
+
+    def stop(self) -> None:
+        self._loop.call_soon_threadsafe(self._stopped.set)
+        self._thread.join(TIMEOUT_S)
+        self._loop.close()
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    made = Served(tmp_path_factory.mktemp("served"))
+    made.start()
+    yield made
+    made.stop()
+
+
+@pytest.mark.parametrize("mode", list(GenerationMode))
+def test_every_answer_is_one_that_is_declared(served: Served, mode: GenerationMode) -> None:
+    """Both of what fits the forms and of what does not."""
+    schema = schemathesis.openapi.from_dict(served.page)
+    headers = {"Authorization": f"Bearer {served.token}"}
+    for result in schema.exclude(path="/api/v1/watch").get_all_operations():  # a stream does not end
+        operation = result.ok()
+        if mode is GenerationMode.NEGATIVE and not can_be_wrong(operation):
+            continue
+
+        @settings(max_examples=EXAMPLES[mode], derandomize=True, deadline=None, database=None, phases=[Phase.generate],
+                  suppress_health_check=list(HealthCheck))  # fmt: skip
+        @given(case=operation.as_strategy(generation_mode=mode))
+        def conforms(case: schemathesis.Case) -> None:
+            if case.path == "/api/v1/agent/desired" and mode is GenerationMode.POSITIVE:
+                case.query["wait_s"] = 0.0  # a long poll is not what is tested here
+            case.call_and_validate(
+                base_url=served.url, headers=headers, timeout=TIMEOUT_S, excluded_checks=[positive_data_acceptance]
+            )
+
+        conforms()
+
+
+def can_be_wrong(operation: Any) -> bool:
+    """Whether something of it has a form: texts can be anything."""
+    return bool(operation.body) or any(
+        parameter.definition["schema"].get("type") != "string" for parameter in operation.query
+    )
