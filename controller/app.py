@@ -11,6 +11,7 @@ from pathlib import Path
 from aiohttp import web
 
 from controller.access import Access
+from controller.adapters.start import keepers
 from controller.api.agents import Agents
 from controller.api.openapi import document
 from controller.api.orders import Orders
@@ -59,6 +60,7 @@ class Controller:
         self.liveness = Liveness(self.conductor, self.tls.client)
         self.tokens = Tokens(store, clock)
         self.housekeeping = Housekeeping(store, clock, self.export, config.keep_days)
+        self.keepers = keepers(config, self.conductor, clock, self.export)
         self.export.snapshot = self._snapshot
         self._clock = clock
 
@@ -115,6 +117,8 @@ class Controller:
             stack.push_async_callback(_end, knowing)
             stack.push_async_callback(runner.cleanup)
             stack.push_async_callback(_end, looking)
+            for keeper in self.keepers:
+                stack.push_async_callback(_end, asyncio.create_task(keeper.run(), name="keeper"))
             self.housekeeping.start()
             stack.callback(self.housekeeping.stop)
             stack.callback(self.dispatch.wake_all)

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import msgspec
 
 from controller.core.stimuli import AnyStimulus
-from controller.core.views import View
+from controller.core.views import OwnerOrder, View
 from controller.export import Export
 from controller.mind import Mind
 from controller.steady import SteadyTime
@@ -123,6 +123,10 @@ class Conductor:
 
     def _draw(self) -> None:
         self._view, self._drawn = self.mind.view(), True
+
+    def orders(self) -> tuple[OwnerOrder, ...]:
+        """What managers and owners are asked to do, as the disk has it; nothing while that is not known."""
+        return self.mind.core.orders() if self._down is None and self._settled.is_set() else ()
 
     async def run(self) -> None:
         """Think until cancelled."""

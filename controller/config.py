@@ -5,6 +5,8 @@ from typing import Annotated, Any
 
 import msgspec
 
+from controller.adapters.config import HookConfig, SlurmConfig
+from controller.core.stimuli import Managing
 from controller.limits import PER_S
 from controller.store.dialects import Database, Postgres, Sqlite, check_dsn
 from vocab.errors import ConfigError
@@ -85,6 +87,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     domains: dict[
         Name, Annotated[tuple[Node, ...], msgspec.Meta(min_length=1)]
     ] = {}  # what fails together: racks, switches
+    slurm: SlurmConfig | None = None  # others' work goes on through these; without its table a manager is left alone
+    hook: HookConfig | None = None
     gateways: tuple[str, ...] = ()  # host:port (or https://host:port) of each, for Prometheus' service discovery
     token_file: str | None = None
     tls_cert: str | None = None
@@ -114,6 +118,11 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             raise ValueError("tls_cert and tls_key belong together: set both or neither")
         if self.tls_client_ca is not None and self.tls_cert is None:
             raise ValueError("tls_client_ca asks callers for certificates: set tls_cert and tls_key, too")
+
+    @property
+    def managing(self) -> tuple[Managing, ...]:
+        """The managers that Corral works through, as they are before they have answered."""
+        return tuple(each.managing for each in (self.slurm, self.hook) if each is not None)
 
     @property
     def loopback(self) -> bool:

@@ -76,6 +76,10 @@ class Export(Exposition):
         """Whether the store takes writes."""
         self.gauge("corral_store_up").set(up)
 
+    def asked(self, manager: str, of: str, outcome: str) -> None:
+        """A manager was asked to close, open or end something: done, failed (it is asked again) or refused."""
+        self.counter("corral_manager_acts_total").labels(manager, of, outcome).inc()
+
     def store_failed(self) -> None:
         """The store refused a transaction."""
         self.counter("corral_store_failures_total").inc()
@@ -111,6 +115,10 @@ class Export(Exposition):
         )
         self._tally("corral_holds", ((owner_class(hold.owner),) for hold in view.holds), ((name,) for name in OWNERS))
         self._replace("corral_oldest_hold_timestamp_seconds", _oldest(view.holds))
+        self._replace("corral_manager_up", {(each.name,): each.ok for each in view.managers})
+        self._replace("corral_manager_nodes", {(each.name,): each.nodes for each in view.managers})
+        self._replace("corral_manager_nodes_closed", {(each.name,): each.closed for each in view.managers})
+        self._replace("corral_manager_nodes_of_others", {(each.name,): each.others for each in view.managers})
         self._replace("corral_rule_demoted", {(note.rule or note.code,): 1 for note in view.demoted})
         self._tally("corral_conditions_open", ((each.code, each.severity.value) for each in view.conditions))
         self._tally(

@@ -41,6 +41,7 @@ class Mind:
         self.settings = rulebook.settings(config)
         self.shape = rulebook.shaped(config)
         self._deployments = config.deployments
+        self._managing = config.managing
         self._store = store
         self._dispatch = dispatch
         self._restored = False  # a restored database was found in this life of the process
@@ -76,7 +77,7 @@ class Mind:
                 if isinstance(change.line, ActionLine) and change.line.deployment is not None:
                     started.add(change.line.deployment)
         self._clear()
-        self._take([self.shape], now)
+        self._take([self.shape, *self._managing], now)
         self._take([Recalled(facts=facts) for facts in self.facts.values()], now)
         self._take([Declared(deployment=each) for each in self._declared(started)], now)
         return seq

@@ -4,8 +4,8 @@
     it has gone     release  ordered -> done: open again
 
 The place is what the manager can close, a GPU or a whole node: then eight GPUs leave for one, are named and are
-charged. An order stands until the manager shows it done, however long it is away. Only what our mark stands on is
-opened again; a mark that a person took away ends our hold, or is set again, as configured.
+charged. An order stands until its adapter has seen it done, however long the manager is away. Only what our mark
+stands on is opened again; a mark that a person took away ends our hold, or is set again, as configured.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,6 @@ from controller.core.actions import draw, move, placed_anew
 from controller.core.disruption import disrupted
 from controller.core.fleet import Fleet
 from controller.core.holds import is_fence, lift
-from controller.core.kinds import STARTED
 from controller.core.ledger import MANAGER
 from controller.core.names import action_id, condition_id
 from controller.core.policy import OWNER, Leave, may_act
@@ -185,11 +184,12 @@ def _decide(fleet: Fleet, place: Place, holds: list[HoldLine], why: str, now: fl
 
 
 def _follow(asked: ActionLine, managed: Managed, now: float) -> Iterator[ActionLine]:
-    """Its mark stands: closed, and empty once nothing of it runs."""
-    if asked.state in STARTED and managed.busy is False:
+    """Its mark stands: it is empty once nothing runs there.
+
+    That an order was carried out is told, not concluded: what was heard of the place may be older than the order.
+    """
+    if asked.state is ActionState.RUNNING and managed.busy is False:
         yield move(asked, ActionState.DONE, f"{managed.by} has closed it, and nothing of it runs there", now)
-    elif asked.state is ActionState.ORDERED:
-        yield move(asked, ActionState.RUNNING, f"{managed.by} has closed it; what runs there goes on", now)
 
 
 def _when_gone(
@@ -249,14 +249,6 @@ def _open(fleet: Fleet, place: Place, asked: ActionLine, now: float) -> Iterator
             yield move(asked, ActionState.CANCELLED, "nothing holds it any more", now)
         if asked.id in fleet.ledger.ordered_at:
             yield _release(fleet, place, asked, ActionState.ORDERED, "nothing holds it any more", now)
-    elif asked.state is ActionState.ORDERED and _is_clear(fleet, place):
-        yield move(asked, ActionState.DONE, f"no mark of ours stands on it in {place.by}", now)
-
-
-def _is_clear(fleet: Fleet, place: Place) -> bool:
-    """Whether its manager says that no mark of ours stands there."""
-    managed = fleet.managers.on(place.node, place.by)
-    return managed is not None and place.name not in managed.ours and fleet.managers.answers(place.by)
 
 
 def _release(fleet: Fleet, place: Place, asked: ActionLine, state: ActionState, why: str, now: float) -> ActionLine:

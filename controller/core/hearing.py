@@ -155,7 +155,7 @@ def _managing(fleet: Fleet, stimulus: Managing, _now: float) -> Lines:
 
 
 def _managed(fleet: Fleet, stimulus: Managed, now: float) -> Lines:
-    if fleet.managers.learn(stimulus, now):
+    if fleet.managers.learn(stimulus, now) and stimulus.node in fleet.nodes:
         fleet.touch(Subject(node=stimulus.node))
         fleet.stirred = True
     return iter(())

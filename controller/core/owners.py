@@ -2,10 +2,8 @@
 
 from controller.core.fleet import Fleet
 from controller.core.kinds import STARTED, WIDE
-from controller.core.ledger import MANAGER
 from controller.core.replicas import Replica
 from controller.core.stimuli import Managed
-from vocab.lines import Subject
 from vocab.states import ActionKind, ActionState
 
 MOST_ASKED = 3  # times that an owner is asked to end one replica for one fault: it puts it back where it was
@@ -82,17 +80,8 @@ def _against(fleet: Fleet, rung: ActionKind, managed: Managed) -> str | None:
         return f"somebody else is at work on {node}: {managed.other}"
     if managed.grain == "none":
         return f"{by} may start work there at any time: close {node} in it, then approve"
-    if managed.grain == "node" or rung in WIDE:
-        if node not in managed.ours:
-            return f"{by} has not closed {node} yet{_refusal(fleet, by, node)}"
-        if managed.busy is None:
-            return f"{by} does not know whether anything runs on {node}"
-        if managed.busy and (asked.whole or rung in WIDE):
-            return f"{by} has closed {node}, and its work there has not ended"
+    closed, whole = node in managed.ours, asked.whole or rung in WIDE
+    if (managed.grain == "node" or rung in WIDE) and not (closed and (managed.busy is False or not whole)):
+        also = ", and its work there must have ended" if whole else ""  # said once, so it names all that is awaited
+        return f"{by} must have closed {node}{also}"
     return None
-
-
-def _refusal(fleet: Fleet, by: str, node: str) -> str:
-    drains = fleet.ledger.of_subject(Subject(node=node), ActionKind.DRAIN)
-    last = next((one for one in reversed(drains) if one.rule == f"{MANAGER}{by}"), None)
-    return f": {last.why}" if last is not None and last.state in {ActionState.REFUSED, ActionState.WAITING} else ""

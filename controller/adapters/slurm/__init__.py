@@ -1,0 +1,1 @@
+"""Slurm: nodes are drained and resumed by ``scontrol``, and seen by ``sinfo``."""

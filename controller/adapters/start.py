@@ -1,0 +1,23 @@
+"""The keepers of the managers that the configuration names. What a manager needs is imported only if it is named."""
+
+from controller.adapters.hook import Hook
+from controller.adapters.keeper import Keeper
+from controller.adapters.slurm.slurm import Slurm
+from controller.conductor import Conductor
+from controller.config import Config
+from controller.export import Export
+from vocab.clock import Clock
+
+HOOK_LOOK_S = 60.0  # it has nothing to look at
+
+
+def keepers(config: Config, conductor: Conductor, clock: Clock, export: Export) -> list[Keeper]:
+    """One for each manager. Raises ConfigError if one cannot be used."""
+    found = []
+    if config.slurm is not None:
+        found.append(
+            Keeper(Slurm(config.slurm), config.slurm.managing, conductor, clock, export.asked, config.slurm.look_s)
+        )
+    if config.hook is not None:
+        found.append(Keeper(Hook(config.hook), config.hook.managing, conductor, clock, export.asked, HOOK_LOOK_S))
+    return found
