@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Annotated, Protocol
 
 import msgspec
 
@@ -22,6 +22,7 @@ from vocab.clock import Clock
 from vocab.errors import InputError, Refused
 
 if TYPE_CHECKING:
+    from agent.sources.dcgm.source import DcgmSource
     from agent.sources.keeper import Keeper
     from agent.virtual.state import VirtualState
 
@@ -92,6 +93,14 @@ class Hardware(Protocol):
         ...
 
 
+class DcgmDrill(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="dcgm"):
+    """A value that DCGM's host engine is to tell of a field of this GPU."""
+
+    gpu: str
+    field: Annotated[int, msgspec.Meta(ge=1, le=65_535)]
+    value: float
+
+
 class RealNode:
     """NVML, the kernel log, and what is around them."""
 
@@ -103,11 +112,12 @@ class RealNode:
         self.boot_id = machine_boot_id()
         self._keepers: tuple[Keeper, ...] = ()  # of the children that have the driver open
         self._profiling: tuple[Keeper, ...] = ()  # of those that read activity counters
+        self._dcgm: DcgmSource | None = None
 
     def sources(self, records: Records, after_seq: int | None) -> tuple[Source, ...]:
         """The driver, in a process of its own, the kernel log, and the host."""
         config = self._config
-        dcgm = dcgm_source(config, self._clock)
+        dcgm = self._dcgm = dcgm_source(config, self._clock)
         exporter = exporter_source(config, self._clock)
         nvml = nvml_source(config, self._clock, dcgm, exporter)
         self._keepers = (nvml.keeper, dcgm.keeper) if dcgm is not None and dcgm.embedded else (nvml.keeper,)
@@ -154,8 +164,18 @@ class RealNode:
         await asyncio.Event().wait()
 
     def drill(self, body: bytes) -> tuple[int, ...]:
-        """Refused: nothing breaks real hardware on purpose."""
-        raise Refused('this node is real: drills happen on virtual nodes only (an agent with virtual = "8xH100")')
+        """Only what DCGM says can be made up: nothing breaks real hardware on purpose."""
+        try:
+            wish = msgspec.json.decode(body, type=DcgmDrill)
+        except msgspec.DecodeError as error:
+            raise Refused(
+                'this node is real: drills happen on virtual nodes (an agent with virtual = "8xH100"), but for'
+                f" `corral drill dcgm`: {error}"
+            ) from error
+        if self._dcgm is None:
+            raise Refused("DCGM is switched off on this node (dcgm in agent.toml)")
+        self._dcgm.drill(wish.gpu, wish.field, wish.value)
+        return ()
 
 
 class VirtualNode:

@@ -135,6 +135,7 @@ class Check(Observation, frozen=True, kw_only=True, omit_defaults=True, tag="che
     text: str | None = None
     fatal: bool | None = None
     readings: dict[str, Any] | None = None
+    drill: bool = False  # it may tell of a value that was put there on purpose
 
 
 class HostSample(Observation, frozen=True, kw_only=True, omit_defaults=True, tag="host"):
@@ -292,6 +293,7 @@ class DriverEvent(Observation, frozen=True, kw_only=True, omit_defaults=True, ta
     data: int | None = None
     mig: Mig | None = None
     error: str | None = None
+    drill: bool = False  # it may tell of a value that was put there on purpose
 
 
 class FleetShape(Observation, frozen=True, kw_only=True, omit_defaults=True, tag="fleet"):

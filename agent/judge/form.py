@@ -102,6 +102,7 @@ def form(finding: Finding, scene: Scene, growing: str | None = None) -> Event:
         pid=finding.pid,
         process=finding.process,
         injected=finding.injected,
+        drill=finding.drill,
         source=finding.source,
         seq=finding.seq,
         kernel_s=finding.kernel_s,

@@ -49,6 +49,8 @@ class ChecksProbe(msgspec.Struct):
             source=Source.CHECK,
             first=(check.check, stamp),
             fields={"check": check.check, "check_code": check.code, "check_fatal": check.fatal},
+            injected=check.drill,
+            drill=check.drill,
             text=text,
             evidence=(Evidence(source="check", at=stamp, line=text),),
         )

@@ -35,6 +35,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     pid: int | None = None
     process: str | None = None
     injected: bool = False
+    drill: bool = False  # a drill's, which is injected as well
     seq: int | None = None
     kernel_s: float | None = None
     flags: tuple[Flag, ...] = ()

@@ -156,6 +156,8 @@ def _reported(event: DriverEvent, number: int, scene: Scene) -> Finding:
         first=(event.source, stamp, number),
         flags=flags,
         fields={"error": event.error},
+        injected=event.drill,
+        drill=event.drill,
         text=text,
         evidence=(Evidence(source=event.source, at=stamp, line=text),),
     )
@@ -177,6 +179,8 @@ def _checked(check: Check, number: int, scene: Scene) -> Finding:
         first=(check.check, stamp, number),
         flags=() if check.gpu else (Flag.LOOKUP_FAILED,),
         fields={"check": check.check, "check_code": check.code, "check_fatal": check.fatal},
+        injected=check.drill,
+        drill=check.drill,
         text=text,
         evidence=(Evidence(source="check", at=stamp, line=text),),
     )

@@ -44,6 +44,12 @@ def _cause(address: str | None, as_json: bool, body: dict[str, Any]) -> None:
     click.echo(f"{what} on GPU {body['gpu']}: {records} kernel records written; see: corral explain {body['gpu']}")
 
 
+DCGM_HELP = """Let the node's DCGM host engine tell a VALUE of a FIELD (by its number) of a GPU.
+
+Whoever asks that engine within the next seconds is told it, so stop other tools that act on DCGM. What Corral hears of
+that GPU by DCGM for 45 s is marked as a drill: its events are shown, open nothing, hold nothing and count nowhere.
+Fields: 230 an Xid, 310 double-bit errors, 395 a failed row remap."""
+
 agent_option = click.option("--agent", envvar="CORRAL_AGENT_URL", help=AGENT_HELP)
 gpu_option = click.option("--gpu", required=True, type=click.IntRange(0), help="The GPU's index on its node.")
 
@@ -58,6 +64,21 @@ gpu_option = click.option("--gpu", required=True, type=click.IntRange(0), help="
 def xid(code: int, gpu: int, pid: int | None, process: str | None, agent: str | None, as_json: bool) -> None:
     """An Xid."""
     _cause(agent, as_json, {"kind": "xid", "code": code, "gpu": gpu, "pid": pid, "process": process})
+
+
+@command.command(help=DCGM_HELP)
+@click.argument("field", type=click.IntRange(1, 65_535))
+@click.argument("value", type=float)
+@gpu_option
+@click.option("--agent", envvar="CORRAL_AGENT_URL", default=AGENT, show_default=True, help="The agent's address.")
+def dcgm(field: int, value: float, gpu: int, agent: str) -> None:
+    """A field of DCGM's."""
+    known = ask(agent, "GET", "/api/v1/node")["gpus"]
+    uuid = next((str(one["gpu"]) for one in known if one["index"] == gpu), None)
+    if uuid is None:
+        raise InputError(f"--gpu: the node has no GPU {gpu}; see `corral status`")
+    ask(agent, "POST", "/api/v1/drills", body={"kind": "dcgm", "gpu": uuid, "field": field, "value": value})
+    click.echo(f"field {field} of GPU {gpu} is told as {value:g}; see, within half a minute: corral events")
 
 
 def _simple(kind: str, text: str) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from agent.judge import Judge
 from agent.probes.sane import clean
 from agent.sources.dcgm.sight import DcgmSettings
 from agent.sources.dcgm.source import DcgmSource
@@ -19,6 +20,8 @@ from agent.sources.dcgm_fields import NAMES
 from tests.agent.sources.collector import Collector, running
 from tests.fakes.dcgm.place import Place
 from vocab.clock import SystemClock
+from vocab.errors import InputError, Refused
+from vocab.messages import EventItem
 from vocab.observations import Check, DriverEvent, GpuSample, NodeSeen, SourceState
 
 FAST = {
@@ -116,6 +119,35 @@ async def test_an_xid_is_told_with_its_gpu(place: Place, tmp_path: Path) -> None
         place.inject(1, XID, 43)
         event = await found.find(DriverEvent, lambda one: one.type == "xid")
         assert (event.source, event.gpu, event.data) == ("dcgm", uuids[1], 43)
+
+
+async def test_a_drill_shows_the_whole_chain_and_every_word_of_it_is_marked(place: Place, tmp_path: Path) -> None:
+    source, judge = source_at(place, tmp_path), Judge("node-a", "b")
+    async with running(source) as found:
+        uuid = (await gpus_of(source, found))[-1]
+        await found.find(Check, says(uuid, "pass"))
+        source.drill(uuid, ROW_REMAP_FAILED, 1)
+        problem = await found.find(Check, says(uuid, "problem"))
+        source.drill(uuid, XID, 43)
+        told = await found.find(DriverEvent, lambda one: one.type == "xid")
+        source.drill(uuid, ROW_REMAP_FAILED, 0)
+        assert (problem.drill, told.drill, told.gpu) == (True, True, uuid)
+    items = [*judge.observe(problem, problem.at), *judge.observe(told, told.at), *judge.tick(told.at + 10.0)]
+    events = [item.event for item in items if isinstance(item, EventItem)]
+    assert {event.code for event in events} == {"check_failed", "xid:43"}
+    assert all(event.drill and event.injected for event in events), "shown, and nothing follows from it"
+
+
+async def test_a_drill_without_an_engine_or_of_a_gpu_that_it_does_not_know_is_refused(
+    place: Place, tmp_path: Path
+) -> None:
+    source = source_at(place, tmp_path)
+    with pytest.raises(Refused, match="no DCGM host engine"):
+        source.drill("GPU-x", XID, 43)
+    async with running(source) as found:
+        await gpus_of(source, found)
+        with pytest.raises(InputError, match="GPU-x"):
+            source.drill("GPU-x", XID, 43)
 
 
 @pytest.mark.parametrize("named", ["localhost", "127.0.0.1"])

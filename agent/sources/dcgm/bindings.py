@@ -63,6 +63,16 @@ class Caller:
         """Whether these bindings know the function."""
         return hasattr(self._agent, name)
 
+    def exported(self, name: str, *arguments: Any) -> None:
+        """A function of the library that ``dcgm_agent`` does not wrap. Raises CallFailed."""
+        self._slot.begin(name, 0.0)
+        try:
+            self.structs._dcgmCheckReturn(self.structs._dcgmGetFunctionPointer(name)(*arguments))  # noqa: SLF001  # the bindings' own way
+        except self.structs.DCGMError as error:
+            raise CallFailed(name, status_name(error.value)) from error
+        finally:
+            self._slot.end()
+
     def __call__(self, name: str, *arguments: Any, allowed_s: float = 0.0) -> Any:
         """The function's value. ``allowed_s``: how long it waits by intent. Raises CallFailed."""
         if not self.has(name):

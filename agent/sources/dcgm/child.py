@@ -8,8 +8,11 @@ child makes groups and watches anew. It ends when its standard input does, that 
 
 import argparse
 import os
+import sys
 import threading
 import time
+from collections import deque
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -25,7 +28,10 @@ from agent.sources.dcgm.reader import Reader
 from agent.sources.dcgm.watches import Watches
 from agent.sources.dcgm_fields import BY_NAME, COMPUTE_CAPABILITY, NAMES, XID
 from agent.sources.frames import EVENT_SLOT, NODE_SLOT, Limited, Observed, Opened
+from vocab.observations import Check, DriverEvent, GpuIdentity, GpuSample
 
+DRILL_S = 45.0  # a health check comes each 30 s; shorter than a GPU may be without a reading
+MOST_DRILLS = 16
 HOPPER = 9  # from this compute capability on DCGM profiles through GPM, which no tool holds alone
 TIMEOUT = "TIMEOUT"  # of a health check: it was long, the connection is as good as before
 PROFILING = frozenset(name for name, row in BY_NAME.items() if row.profiling)
@@ -42,17 +48,28 @@ class Options(msgspec.Struct, frozen=True):
     retry_s: float = 60.0  # a watch that was refused is tried again
 
 
+class Drill(msgspec.Struct, frozen=True):
+    """A value to be put into the engine on purpose."""
+
+    gpu: str
+    field: int
+    value: float
+
+
 class Needs:
-    """What the agent wants to be read, as its lines say."""
+    """What the agent wants to be read, and to be put in, as its lines say."""
 
     def __init__(self) -> None:
         self.names: frozenset[str] = frozenset()
+        self.drills: deque[Drill] = deque(maxlen=MOST_DRILLS)
 
     def hear(self, line: str) -> None:
-        """``need a,b``: these readings from now on."""
-        word, _, names = line.partition(" ")
+        """``need a,b``: these readings from now on. ``drill JSON``: once."""
+        word, _, rest = line.partition(" ")
         if word == "need":
-            self.names = NAMES.intersection(names.split(","))
+            self.names = NAMES.intersection(rest.split(","))
+        elif word == "drill":
+            self.drills.append(msgspec.json.decode(rest, type=Drill))
 
 
 class Child:
@@ -67,6 +84,8 @@ class Child:
         self._troubles: dict[str, str] = {}  # part -> error
         self._said: Limited | None = None
         self._taken: frozenset[str] | None = None  # the needs that are watched
+        self._made_up: set[tuple[str | None, str]] = set()  # GPU and check of problems that began with a drill
+        self._drilled: dict[str, float] = {}  # GPU -> until when what the engine says of it may be a drill
 
     def run(self) -> None:
         """Read until the connection ends. Raises CallFailed."""
@@ -76,7 +95,7 @@ class Child:
         driver = next((one.driver for one in known if one.driver), None)
         identities = tuple(sorted(gpus.values(), key=lambda gpu: gpu.index))
         self._outbox.send(Opened(driver, engine.version() or None, len(known), identities))
-        pushed = Policy(engine, group, gpus, lambda event: self._outbox.send(Observed(event))).start()
+        pushed = Policy(engine, group, gpus, self._send).start()
         watches = Watches(engine, group, f"corral-{os.getpid()}", () if pushed else (XID,))
         reader = Reader(engine, watches, gpus, is_local(self._options.address))
         if gpus:
@@ -98,14 +117,46 @@ class Child:
                 self._taken = needed
                 watches.set(self._permitted(needed, tuple(reader.gpus)))
                 retry_at = now + options.retry_s
+            self._inject(reader.gpus)
             samples, events = reader.read(time.time())
             for event in events:
-                self._outbox.send(Observed(event))
+                self._send(event)
             for sample in samples:
-                self._outbox.send(Observed(sample))
+                self._send(sample)
             self._say_limits(watches)
             due = max(due + options.period_s, time.monotonic())
             time.sleep(max(0.0, due - time.monotonic()))
+
+    def _inject(self, gpus: Mapping[int, GpuIdentity]) -> None:
+        """Do the drills that were asked for; what cannot be done is said in the log."""
+        while self._needs.drills:
+            drill = self._needs.drills.popleft()
+            number = next((number for number, gpu in gpus.items() if gpu.uuid == drill.gpu), None)
+            self._drilled[drill.gpu] = time.monotonic() + DRILL_S
+            try:
+                if number is None:
+                    raise CallFailed("drill", "GPU_NOT_FOUND")
+                self._engine.inject(number, drill.field, drill.value)
+            except CallFailed as failed:
+                if failed.error in GONE:
+                    raise
+                sys.stderr.write(f"corral-agent: drill of {drill.gpu}: {failed}\n")
+
+    def _send(self, seen: GpuSample | DriverEvent | Check) -> None:
+        """To the agent. While a drill is on, readings of its GPU are left out, and what else is said is marked.
+
+        A problem that began with a drill is one until its own check passes, however long the engine remembers it.
+        """
+        is_on = seen.gpu is not None and time.monotonic() < self._drilled.get(seen.gpu, 0.0)
+        if isinstance(seen, GpuSample):
+            if not is_on:
+                self._outbox.send(Observed(seen))
+            return
+        if isinstance(seen, Check):
+            key = (seen.gpu, seen.check)
+            is_on = seen.result == "problem" and (is_on or key in self._made_up)
+            (self._made_up.add if is_on else self._made_up.discard)(key)
+        self._outbox.send(Observed(msgspec.structs.replace(seen, drill=True) if is_on else seen))
 
     def _compare(self, numbers: set[int], left_out: set[int]) -> None:
         """A new GPU, or a lost one that is back, is in no group of ours: begin anew."""
@@ -145,7 +196,7 @@ class Child:
                     health.start()
                     started = True
                 for check in health.check(time.time()):
-                    self._outbox.send(Observed(check))
+                    self._send(check)
                 self._troubles.pop("health", None)
             except CallFailed as failed:
                 if failed.error in GONE and failed.error != TIMEOUT:

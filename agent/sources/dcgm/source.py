@@ -24,6 +24,7 @@ from agent.sources.hang_watch import Change, HangWatch
 from agent.sources.keeper import GIVE_UP_S, LOOK_S, Keeper, Limits
 from agent.sources.source import Emit
 from vocab.clock import Clock
+from vocab.errors import InputError, Refused
 from vocab.observations import AnyObservation, DriverCall, GpuSample, NodeSeen, SourceState
 
 CHILD = "agent.sources.dcgm.child"
@@ -100,6 +101,15 @@ class DcgmSource:
     def needs(self) -> frozenset[str]:
         """The readings that NVML does not give."""
         return self._beside.needs(self._clock.monotonic())
+
+    def drill(self, gpu: str, field: int, value: float) -> None:
+        """Let the engine tell of this value of a field, on purpose. Raises Refused if no engine is there."""
+        if not self.keeper.live or self._opened is None:
+            raise Refused("no DCGM host engine answers here; see `corral doctor`")
+        if gpu not in {one.uuid for one in self._opened.gpus}:
+            raise InputError(f"gpu: the host engine knows no {gpu}; see `corral status`")
+        told = msgspec.json.encode({"gpu": gpu, "field": field, "value": value}).decode()
+        self.keeper.tell(f"drill {told}")
 
     # what the keeper asks and tells
 
