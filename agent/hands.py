@@ -137,11 +137,12 @@ class Hands:
 
     async def let_go(self) -> None:
         """End our own children that have the driver open."""
-        self._diag.stop("a repair of the node needs the driver")
+        await self._diag.rest("a repair of the node needs the driver")
         await self._hardware.let_go()
 
     def take_up(self) -> None:
         """Start them again."""
+        self._diag.wake()
         self._hardware.take_up()
 
     def go_down(self) -> None:

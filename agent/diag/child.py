@@ -67,7 +67,13 @@ class Child:
                 os.killpg(self._process.pid, signal.SIGKILL)
 
     async def run(self, take: Take) -> None:
-        """Every test gives ``take`` one result, whatever becomes of the program."""
+        """Every test gives ``take`` one result, whatever becomes of the program. One that was ended is not begun."""
+        if not self._why:
+            await self._run(take)
+        for test in self._left:
+            await take(Unmeasured(test=test, why=self._why or "the measuring program ended early; see the agent's log"))
+
+    async def _run(self, take: Take) -> None:
         try:
             self._process = await asyncio.create_subprocess_exec(
                 *self._command,
@@ -80,12 +86,12 @@ class Child:
         except OSError as error:
             self._why = f"the measuring program cannot be started: {error}"
         else:
+            if self._why:  # it was ended while it was being started
+                self._kill()
             try:
                 await self._read(self._process, take)
             finally:
                 await kill_group(self._process)
-        for test in self._left:
-            await take(Unmeasured(test=test, why=self._why or "the measuring program ended early; see the agent's log"))
 
     async def _read(self, process: asyncio.subprocess.Process, take: Take) -> None:
         assert process.stdout is not None

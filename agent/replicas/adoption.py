@@ -7,11 +7,10 @@ time, boot id, command line), never by the order in which things should have hap
 import msgspec
 
 from agent.replicas.cgroup import leader
+from agent.replicas.ending import named
 from agent.replicas.identity import alive, find
 from agent.replicas.record import Folder, ReplicaRecord, marks
 from vocab.observations import Exit
-
-UNSEEN = Exit(reason="exit unseen")  # it ended while nobody who could be told was there
 
 
 def take_over(folder: Folder, boot: str, now: float) -> ReplicaRecord | None:
@@ -47,7 +46,8 @@ def _recorded(folder: Folder, boot: str, now: float) -> ReplicaRecord | None:
     if record.unit is not None or alive(record.identity, boot) or record.left(boot):
         return record  # how a unit ended is still to be asked
     crashes = record.crashes if record.drain_at is not None else (*record.crashes, now)
-    over = msgspec.structs.replace(record, exit=UNSEEN, ended_at=now, crashes=crashes)
+    unseen = named(Exit(), asked=record.drain_at is not None, killed=False)  # nobody was there who could be told
+    over = msgspec.structs.replace(record, exit=unseen, ended_at=now, crashes=crashes)
     folder.end(over)
     return over
 

@@ -28,9 +28,12 @@ def reap(process: Identity, seen: Stat | None) -> Exit | None:
 
 
 def named(exit_: Exit, *, asked: bool, killed: bool, codes: Mapping[int, str] = MappingProxyType({})) -> Exit:
-    """The exit with its reason; ``codes`` are the exit codes by which its engine says more."""
+    """The exit with its reason; ``codes`` are the exit codes by which its engine says more.
+
+    Of one that was ordered and that nobody saw, ``asked`` is all that is known.
+    """
     if exit_.code is None and exit_.signal is None:
-        reason = "exit unseen"
+        reason = "asked" if asked else "exit unseen"
     elif not asked:
         reason = "crashed"
     elif exit_.code == 0:

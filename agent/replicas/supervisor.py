@@ -93,7 +93,7 @@ class Supervisor:
             if record is None:
                 continue
             self._replicas[name] = replica = Replica(folder, record)
-            if record.exit is not None and record.exit.reason == "exit unseen" and record.ended_at == now:
+            if record.exit is not None and record.ended_at == now:
                 self._report_end(replica)
             replica.look(self._boot, now)
         living = tuple(name for name, replica in sorted(self._replicas.items()) if replica.living)

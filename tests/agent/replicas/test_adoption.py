@@ -8,12 +8,13 @@ from contextlib import asynccontextmanager
 
 import msgspec
 
+from agent.judge import Judge
 from agent.replicas import identity
 from agent.replicas.identity import Identity
 from agent.replicas.launch import Launch, spawn_detached
 from agent.replicas.record import Folder, ReplicaRecord, marks
 from tests.agent.replicas.node import ROOT, Node, ready, spec, stream, until
-from vocab.messages import ReplicaSpec
+from vocab.messages import EventItem, ReplicaSpec
 
 BOOT = identity.boot_id()
 
@@ -65,7 +66,20 @@ async def test_an_adopted_replica_drains_and_its_exit_code_is_unseen(node: Node)
     node.supervisor.converge([spec("r1", phase="drain")])
     stopped = await node.phase("r1", "stopped")
     assert stopped.exit is not None
-    assert (stopped.exit.code, stopped.exit.reason) == (None, "exit unseen")
+    assert (stopped.exit.code, stopped.exit.reason) == (None, "asked")
+
+
+async def test_replicas_that_left_for_a_boot_while_their_agent_was_killed_are_no_deaths(node: Node) -> None:
+    """Its judge may never have heard that they drained: the end itself says that it was ordered."""
+    async with agent(node, spec("r1")):
+        record = await serving(node, "r1")
+    rewritten(node, drain_at=record.began)
+    identity.send(record.identity, signal.SIGTERM, BOOT)
+    await until(lambda: not identity.alive(record.identity, BOOT), "r1 ended")
+    assert node.supervisor.adopt() == ()
+    [end] = node.supervisor.observations(1.0)
+    died = [item for item in Judge("n1").observe(end, 1.0) if isinstance(item, EventItem)]
+    assert died == []
 
 
 async def test_an_agent_killed_between_spawn_and_record_leaves_nothing_lost(node: Node) -> None:
