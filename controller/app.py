@@ -11,7 +11,6 @@ from pathlib import Path
 from aiohttp import web
 
 from controller.access import Access
-from controller.adapters.start import keepers
 from controller.api.agents import Agents
 from controller.api.openapi import document
 from controller.api.orders import Orders
@@ -24,6 +23,7 @@ from controller.dispatch import Dispatch
 from controller.export import Export, Snapshot
 from controller.guard import guard
 from controller.housekeeping import Housekeeping
+from controller.keepers import keepers
 from controller.limits import Rates
 from controller.liveness import Liveness
 from controller.lock import only_controller

@@ -1,11 +1,11 @@
 """The keepers of the managers that the configuration names. What a manager needs is imported only if it is named."""
 
 from controller.adapters.hook import Hook
-from controller.adapters.keeper import Keeper
 from controller.adapters.slurm.slurm import Slurm
 from controller.conductor import Conductor
 from controller.config import Config
 from controller.export import Export
+from controller.keeper import Keeper
 from vocab.clock import Clock
 
 HOOK_LOOK_S = 60.0  # it has nothing to look at
