@@ -6,7 +6,7 @@ from aiohttp import web
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 HERE = Path(__file__).parent
-OPEN_PATHS = frozenset({"/", "/gpus/*", "/static/*"})  # no facts in them; the API asks for the token
+OPEN_PATHS = frozenset({"/", "/docs", "/gpus/*", "/static/*"})  # no facts in them; the API asks for the token
 
 HEADERS = {
     "Content-Security-Policy": (
@@ -31,8 +31,9 @@ class Pages:
         self._version = version
 
     def add_to(self, app: web.Application) -> None:
-        """Add ``/``, ``/gpus/UUID`` and ``/static/FILE``."""
+        """Add ``/``, ``/docs``, ``/gpus/UUID`` and ``/static/FILE``."""
         app.router.add_get("/", self.fleet)
+        app.router.add_get("/docs", self.docs)
         app.router.add_get("/gpus/{uuid}", self.gpu)
         app.router.add_get("/static/{name}", self.static)
 
@@ -47,6 +48,10 @@ class Pages:
     async def gpu(self, request: web.Request) -> web.Response:
         """One GPU."""
         return self._page("gpu.html", uuid=request.match_info["uuid"])
+
+    async def docs(self, _: web.Request) -> web.Response:
+        """The API, to read and to try."""
+        return self._page("docs.html")
 
     async def static(self, request: web.Request) -> web.Response:
         """A script, a style sheet or a picture."""

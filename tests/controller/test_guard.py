@@ -64,7 +64,7 @@ async def test_token_opens_the_interface_and_the_shell_of_the_page_needs_none(tm
     token.chmod(0o600)
     async with house(tmp_path / "state", token_file=str(token)) as home:
         await home.post("agent/batch", batch())
-        for path in ("/", f"/gpus/{uuid(0)}", "/static/fleet.js", "/healthz", "/readyz"):
+        for path in ("/", "/docs", f"/gpus/{uuid(0)}", "/static/fleet.js", "/healthz", "/readyz"):
             assert (await home.raw("GET", path, headers={"Authorization": ""}))[0] == 200
         for path in ("/api/v1/fleet", "/metrics", "/openapi.json", "/sd/agents", "/static/x/y", "/gpus/a/b"):
             assert (await home.raw("GET", path, headers={"Authorization": "Bearer wrong"}))[0] in {401, 404}

@@ -21,7 +21,8 @@ async function askToken() {
   sessionStorage.setItem(TOKEN, token);
 }
 
-async function send(path, options = {}) {
+// The answer to a request, asking for a token where one is needed.
+export async function send(path, options = {}) {
   const response = await fetch(path, { cache: "no-store", ...options, headers: { ...headers(), ...options.headers } });
   if (response.status !== 401) return response;
   await askToken();
