@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib.metadata import version
 from pathlib import Path
+from secrets import token_hex
+from socket import gethostname
 
 from aiohttp import web
 
@@ -30,6 +32,7 @@ from controller.lock import only_controller
 from controller.mind import MakeCore, Mind, real_core
 from controller.pages import OPEN_PATHS, Pages
 from controller.reports import Reports
+from controller.shared import Shared
 from controller.store.store import Store
 from controller.tokens import Tokens
 from controller.watch import Watch
@@ -47,7 +50,9 @@ VERSION = version("corral")
 class Controller:
     """All parts of one controller, wired; ``running`` gives them life."""
 
-    def __init__(self, config: Config, store: Store, clock: Clock, make_core: MakeCore = real_core) -> None:
+    def __init__(
+        self, config: Config, store: Store, clock: Clock, make_core: MakeCore = real_core, beside: Store | None = None
+    ) -> None:
         self.config = config
         self.store = store
         self.export = Export(VERSION)
@@ -55,18 +60,27 @@ class Controller:
         self.dispatch = Dispatch()
         self.reports = Reports(clock)
         self.mind = Mind(config, store, self.dispatch, make_core)
-        self.conductor = Conductor(store, self.mind, self.watch, clock, self.export)
+        self.name = f"{config.name or gethostname()}/{token_hex(3)}"  # another one each time: its rows are its own
+        self.shared = Shared(store, beside, self.name, clock, self.reports) if beside is not None else None
+        self.conductor = Conductor(store, self.mind, self.watch, clock, self.export, self.shared)
         self.tls = Contexts(config.tls)
         self.liveness = Liveness(self.conductor, self.tls.client)
         self.tokens = Tokens(store, clock)
-        self.housekeeping = Housekeeping(store, clock, self.export, config.keep_days)
+        self.housekeeping = Housekeeping(store, clock, self.export, config.keep_days, self._decides)
         self.keepers = keepers(config, self.conductor, clock, self.export)
         self.export.snapshot = self._snapshot
         self._clock = clock
 
+    def _decides(self) -> bool:
+        return self.conductor.decides
+
     def _snapshot(self) -> Snapshot:
+        leader = self.shared.leader if self.shared is not None else None
         return Snapshot(
-            view=self.conductor.look(),
+            view=self.conductor.look() if self.conductor.decides else None,  # the fleet is told once, not by each
+            decides=self.conductor.decides,
+            lease_age_s=leader.age_s if leader is not None else None,
+            behind_s=self.conductor.behind_s,
             report_ages_s=self.reports.ages_s(),
             readers=self.watch.readers,
             seq=self.conductor.seq,
@@ -131,11 +145,16 @@ class Controller:
 async def controller(config: Config, clock: Clock, make_core: MakeCore = real_core) -> AsyncIterator[Controller]:
     """A controller with its database locked, migrated and open; not yet serving. Raises ConfigError."""
     with only_controller(Path(config.state_dir)):
-        store = await Store.open(config.place)
-        try:
-            yield Controller(config, store, clock, make_core)
-        finally:
-            await store.close()
+        async with AsyncExitStack() as stack:
+            store = await Store.open(config.place)
+            stack.push_async_callback(store.close)
+            beside = Store(config.place) if config.place.shared else None
+            if beside is not None:
+                stack.push_async_callback(beside.close)
+            made = Controller(config, store, clock, make_core, beside)
+            if made.shared is not None:
+                stack.push_async_callback(made.shared.leader.resign)
+            yield made
 
 
 async def _end(task: "asyncio.Task[None]") -> None:

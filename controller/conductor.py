@@ -1,234 +1,183 @@
-"""The one task that thinks: it feeds stimuli to the Core in order and stores what the Core concludes.
+"""Who thinks here, and who is thought for: what comes in goes to the controller that decides, be it this one or not.
 
-A turn takes everything that waits, asks the Core, and commits all of it in one transaction; only then are
-callers answered, lines published and nodes told. If the transaction fails, the Core has run ahead of the
-disk: it is thrown away and built again from the store, and the callers are told to come again. So a
-decision exists for others only once it is on disk, and a kill at any moment loses nothing acknowledged.
+With SQLite this controller decides, always. Where several share a PostgreSQL, one of them decides. The others follow
+what it stores, show it, and hand on what they hear (``controller.inbox``, ``controller.sightings``), until one of them
+has to take over; then its Core knows all that was stored and, within seconds, all that was heard.
 """
 
 import asyncio
-import logging
-import time
-from collections.abc import Sequence
 
-import msgspec
+from msgspec.structs import replace
 
-from controller.core.stimuli import AnyStimulus
 from controller.core.views import OwnerOrder, View
 from controller.export import Export
 from controller.mind import Mind
+from controller.shared import Shared
+from controller.shown import Shown
 from controller.steady import SteadyTime
-from controller.store.change import Change
-from controller.store.records import Audit
 from controller.store.store import Store
+from controller.submission import Submission
+from controller.turns import LOOK_S, Turns
 from controller.watch import Watch
 from vocab.clock import Clock
-from vocab.errors import CorralError, Unreachable
+from vocab.errors import Deposed, Unreachable
 from vocab.lines import AnyLine
-from vocab.messages import Batch
-from wire.backoff import delay_s
 
-log = logging.getLogger(__name__)
-
-GROUP = 256  # callers in one transaction: a commit's cost is its sync, not its rows
-RECORDS = 500  # ... unless they bring much: past this a transaction grows no cheaper by the row, only longer
-VIEW_WAIT_S = 5.0  # for a transaction under way; one takes milliseconds
-RECOVER_MOST_S = 5.0  # readiness and agents notice a freed disk soon
-IDLE_TICK_S = 0.02  # least time between two ticks, should a deadline not move
-
-
-class Submission:
-    """Something to think about and store, and who waits for it: a batch, or what else is told to the Core."""
-
-    def __init__(
-        self, *, batch: Batch | None = None, stimuli: Sequence[AnyStimulus] = (), audit: Audit | None = None
-    ) -> None:
-        self.batch = batch
-        self.stimuli = stimuli
-        self.audit = audit
-        self.lines: list[AnyLine] = []
-        self.stored: asyncio.Future[list[AnyLine]] = asyncio.get_running_loop().create_future()
-
-    @property
-    def records(self) -> int:
-        """How many spool records it brings."""
-        return len(self.batch.items) if self.batch is not None else 0
-
-    def succeed(self) -> None:
-        """It is on disk."""
-        if not self.stored.done():
-            self.stored.set_result(self.lines)
-
-    def fail(self, error: CorralError) -> None:
-        """It is not on disk; the caller may come again."""
-        if not self.stored.done():
-            self.stored.set_exception(error)
+__all__ = ["Conductor", "Submission"]
 
 
 class Conductor:
-    """Owner of the Core. ``submit`` gives it work; ``view`` shows the fleet as the disk has it."""
+    """``submit`` gives it work; ``view`` shows the fleet as the disk has it."""
 
-    def __init__(self, store: Store, mind: Mind, watch: Watch, clock: Clock, export: Export) -> None:
+    def __init__(
+        self, store: Store, mind: Mind, watch: Watch, clock: Clock, export: Export, shared: Shared | None = None
+    ) -> None:
         self._store = store
         self.mind = mind
-        self._watch = watch
+        self._clock = clock
+        self._caught_up = clock.monotonic()
         self._steady = SteadyTime(clock)
-        self._export = export
-        self._queue: asyncio.Queue[Submission] = asyncio.Queue()
-        self._settled = asyncio.Event()  # the Core is as the disk has it: it may be looked at
-        self._started = asyncio.Event()
-        self._view: View | None = None
-        self._drawn = False  # it shows the last turn
-        self._lookers = 0  # who waits for a turn's end to see
-        self._down: str | None = "starting: the stored history is being read"
-        self.seq = 0
+        self._shared = shared
+        self._shown = Shown(mind, watch, export)
+        self._turns = Turns(store, mind, self._shown, self._steady, export, shared)
 
     @property
     def ready(self) -> tuple[bool, str]:
-        """Whether batches are taken, and why not."""
-        return (self._down is None, self._down or "ok")
+        """Whether batches are taken; why not, or who decides."""
+        return (self._shown.down is None, self._shown.down or ("ok" if self._shared is None else f"ok: {self.role}"))
+
+    @property
+    def seq(self) -> int:
+        """Of the last change that is shown."""
+        return self.mind.seq
+
+    @property
+    def decides(self) -> bool:
+        """Whether this controller is the one that decides."""
+        return self._shared is None or self._shared.leader.term is not None
+
+    @property
+    def name(self) -> str:
+        """As an observer: controllers on machines of their own see for themselves."""
+        return "controller" if self._shared is None else f"controller:{self._shared.leader.name.partition('/')[0]}"
+
+    @property
+    def role(self) -> str:
+        """For people: who decides."""
+        if self._shared is None:
+            return "decides"
+        leader = self._shared.leader
+        return "decides" if self.decides else f"follows {leader.holder or 'nobody yet'}"
+
+    @property
+    def behind_s(self) -> float | None:
+        """How long ago a controller that follows last had all that is stored; None if this one decides."""
+        return None if self.decides else self._clock.monotonic() - self._caught_up
 
     async def has_started(self) -> None:
         """Wait until batches are taken for the first time."""
-        await self._started.wait()
-
-    async def submit(self, submission: Submission) -> list[AnyLine]:
-        """Have it thought about; the lines that it led to, once they are on disk. Raises Unreachable."""
-        if self._down is not None:
-            raise Unreachable(self._down)
-        self._queue.put_nowait(submission)
-        return await submission.stored
+        await self._shown.started.wait()
 
     async def view(self) -> View:
         """The fleet as of the last turn that is on disk. Raises Unreachable if there has been none."""
-        if self._down is None and not self._settled.is_set():
-            self._lookers += 1  # the turn under way draws it at its end: under load the next one begins at once
-            try:
-                async with asyncio.timeout(VIEW_WAIT_S):
-                    await self._settled.wait()
-            except TimeoutError:
-                log.warning("a turn has taken longer than %g s", VIEW_WAIT_S)
-            finally:
-                self._lookers -= 1
-        view = self.look()
-        if view is None:
-            raise Unreachable(self._down or "the store does not answer")
-        return view
+        return await self._shown.view()
 
     def look(self) -> View | None:
         """The fleet as last seen on disk, without waiting; None if it never was."""
-        if self._settled.is_set() and not self._drawn:
-            self._draw()
-        return self._view
-
-    def _draw(self) -> None:
-        self._view, self._drawn = self.mind.view(), True
+        return self._shown.look()
 
     def orders(self) -> tuple[OwnerOrder, ...]:
-        """What managers and owners are asked to do, as the disk has it; nothing while that is not known."""
-        return self.mind.core.orders() if self._down is None and self._settled.is_set() else ()
+        """What managers and owners are asked to do by the controller that decides, as the disk has it."""
+        known = self.decides and self._shown.down is None and self._shown.settled.is_set()
+        return self.mind.core.orders() if known else ()
+
+    async def submit(self, submission: Submission) -> list[AnyLine]:
+        """Have it thought about; the lines that it led to, once they are on disk. Raises Unreachable."""
+        if self._shown.down is not None:
+            raise Unreachable(self._shown.down)
+        if self._shared is not None:
+            self._shared.sightings.note(submission)
+            if not self.decides:
+                return await self._hand_on(submission, self._shared)
+        self._turns.put(submission)
+        return await submission.stored
+
+    async def _hand_on(self, submission: Submission, shared: Shared) -> list[AnyLine]:
+        """Leave it to the controller that decides; a batch is acknowledged once that one will find it."""
+        batch = submission.batch
+        if batch is not None and self.mind.wants_facts(batch):  # it cannot be understood yet: the node comes again
+            batch = submission.batch = replace(batch, items=())
+        self.mind.see([submission], self._steady.now())
+        if batch is None:
+            return await shared.inbox.post(submission) if submission.audit is not None else []
+        if batch.items or batch.facts is not None:
+            await shared.inbox.post(submission)
+        self.mind.keep(batch)
+        return []
 
     async def run(self) -> None:
-        """Think until cancelled."""
-        await self._recover()
-        while True:
-            taken = await self._next()
-            try:
-                await self._turn(taken)
-            except Unreachable as error:
-                log.error("the store refused a transaction: %s", error)
-                self._export.store_failed()
-                await self._fall(taken, error)
-            except Exception:  # an error of the Core itself must not stop the fleet's ingest
-                log.exception("the Core failed; it is built again from the store")
-                self._export.core_failed()
-                await self._fall(taken, Unreachable("the controller could not process this; its log says why"))
-
-    async def _next(self) -> list[Submission]:
-        """All that waits, up to a group; empty when a deadline of the Core has come."""
-        taken: list[Submission] = []
-        deadline = self.mind.core.next_deadline()
-        wait_s = None if deadline is None else max(IDLE_TICK_S, deadline - self._steady.now())
-        try:
-            async with asyncio.timeout(wait_s):
-                taken.append(await self._queue.get())
-        except TimeoutError:
-            return taken
-        records = taken[0].records
-        while len(taken) < GROUP and records < RECORDS and not self._queue.empty():
-            taken.append(self._queue.get_nowait())
-            records += taken[-1].records
-        return taken
-
-    async def _turn(self, taken: Sequence[Submission]) -> None:
-        now = self._steady.now()
-        self._settled.clear()
-        behind = [each.batch for each in taken if each.batch is not None and self.mind.is_behind(each.batch)]
-        if behind:
-            log.warning(
-                "nodes know of orders that the database does not: it was restored or is new; a new epoch begins"
-            )
-            await self.mind.renew(behind, now)
-        for submission in taken:
-            await self._hear(submission, now)
-        self.mind.tick(now)
-        await self._commit(now)
-        for submission in taken:
-            submission.succeed()
-
-    async def _hear(self, submission: Submission, now: float) -> None:
-        if submission.batch is None:
-            submission.lines = self.mind.told(submission.stimuli, submission.audit, now)
+        """Decide, and where another controller does, follow; until cancelled."""
+        if self._shared is None:
+            await self._turns.run()
             return
-        batch = submission.batch
-        if self.mind.wants_facts(batch):  # what it saw cannot be understood yet, so it keeps it and comes again
-            batch = msgspec.structs.replace(batch, items=())
-        records = await self.mind.new_records(batch)
-        submission.lines = self.mind.hear(batch, records, now)
-        self._export.records(len(records), len(batch.items) - len(records))
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._shared.inbox.run())
+            tasks.create_task(self._shared.sightings.run())
+            while True:
+                await self._follow(self._shared)
+                await self._lead(self._shared)
 
-    async def _commit(self, now: float) -> None:
-        write = self.mind.write(now)
-        if not write.empty:
-            began = time.perf_counter()
-            self.seq = await self._store.commit(write)
-            self._export.committed(time.perf_counter() - began, write.lines)
-        self.mind.settle(write)
-        self._drawn = False
-        if self._lookers:
-            self._draw()
-        self._settled.set()
-        first = self.seq - len(write.lines) + 1
-        self._watch.publish([Change(seq, line) for seq, line in enumerate(write.lines, first)])
+    async def _follow(self, shared: Shared) -> None:
+        """Take in what another controller decides, until this one does."""
+        campaign = asyncio.create_task(shared.leader.campaign())
+        try:
+            await asyncio.wait([campaign], timeout=LOOK_S)  # alone, it has nobody to follow
+            while not campaign.done():
+                await self._catch_up(shared)
+                await asyncio.wait([campaign], timeout=LOOK_S)
+            campaign.result()
+        finally:
+            campaign.cancel()
 
-    async def _fall(self, taken: Sequence[Submission], error: Unreachable) -> None:
-        """Refuse all that waits, and come back once the store takes writes."""
-        self._down = str(error)
-        waiting = [*taken]
-        while not self._queue.empty():
-            waiting.append(self._queue.get_nowait())
-        for submission in waiting:
-            submission.fail(error)
-        await self._recover()
+    async def _catch_up(self, shared: Shared) -> None:
+        answered: list[Submission] = []
+        try:
+            answered = await shared.inbox.look()
+            seen = await shared.seen()
+            news = await self.mind.catch_up()
+            self.mind.see(seen, self._steady.now())
+            self._shown.show(news)
+            self._caught_up = self._clock.monotonic()
+            self._shown.open()
+        except Unreachable as error:
+            self._shown.close(error)
+        for order in answered:  # whoever asks next sees what it led to
+            order.succeed()
 
-    async def _recover(self) -> None:
-        """Build the Core from the store and store what a start leads to; try until it works."""
-        attempt = 0
-        while True:
-            try:
-                if not self._settled.is_set():
-                    self.seq = await self.mind.rebuild(self._steady.now())
-                    self._drawn = False
-                    self._settled.set()
-                await self._store.probe()
-                await self._turn([])
-            except Unreachable as error:
-                attempt += 1
-                self._down = str(error)
-                self._export.store_up(up=False)
-                await asyncio.sleep(delay_s(attempt, "store", most_s=RECOVER_MOST_S))
-            else:
-                self._down = None
-                self._started.set()
-                self._export.store_up(up=True)
-                return
+    async def _lead(self, shared: Shared) -> None:
+        """Decide until another controller does."""
+        self._store.term = shared.leader.term
+        keeping = asyncio.create_task(shared.leader.keep())
+        deciding = asyncio.create_task(self._turns.run())
+        try:
+            self._shown.settled.clear()
+            await asyncio.wait([keeping, deciding], return_when=asyncio.FIRST_COMPLETED)
+            deposed = Deposed("another controller decides now; ask again")
+            self._shown.close(deposed)
+            self._turns.refuse([], deposed)
+            shared.leader.term = None
+            if deciding.done():
+                _raise_unless_deposed(deciding)
+        finally:
+            for task in (keeping, deciding):
+                task.cancel()
+            await asyncio.wait([keeping, deciding])
+            self._store.term = None
+            self.mind.is_warm = False  # it may have thought what was never stored
+
+
+def _raise_unless_deposed(task: "asyncio.Task[None]") -> None:
+    try:
+        task.result()
+    except Deposed:
+        return

@@ -81,6 +81,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     database: str | None = None  # postgresql://ROLE@HOST/NAME; without one a SQLite file in state_dir
     database_password_file: str | None = None
     pooler: bool = False  # the database is reached through pgbouncer in transaction mode
+    name: Name | None = None  # of this controller among several; the machine's, if it is left out
     deployments: tuple[DeploymentConfig, ...] = ()
     policy_file: str | None = None  # differences from the built-in policy
     pools: dict[Name, PoolConfig] = {}  # by name; a node is in one pool at most

@@ -25,6 +25,7 @@ class Dispatch:
     def load(self, stored: Sequence[Desired]) -> None:
         """Begin with what is on disk."""
         self._desired = {desired.node: desired for desired in stored}
+        self.wake_all()  # who waits may have waited for one of these
 
     def raise_to(self, node: str, generation: int) -> None:
         """Number the node's next desired state above ``generation``."""

@@ -1,5 +1,6 @@
 """/metrics of the controller: the fleet as the last stored turn has it, and how the controller does itself."""
 
+import math
 from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -9,7 +10,7 @@ from controller.core.views import View
 from controller.store.change import KIND
 from vocab.events import Severity
 from vocab.lines import ActionLine, AnyLine, HoldLine
-from vocab.metrics import CONTROLLER
+from vocab.metrics import CONTROLLER, Kind
 from vocab.states import Health, NodeState, Phase
 from wire.exposition import Exposition
 
@@ -21,6 +22,18 @@ GPU_STATES = (
     "cordoned",
 )
 SCOPES = ("fleet", "pool", "node", "file")  # of a pause
+OWN = frozenset(  # what each controller says of itself; all other gauges are of the fleet
+    {
+        "corral_controller_build_info",
+        "corral_node_report_age_seconds",
+        "corral_store_up",
+        "corral_store_seq",
+        "corral_watch_readers",
+        "corral_leader",
+        "corral_lease_age_seconds",
+        "corral_follower_lag_seconds",
+    }
+)
 OWNERS = ("agent", "operator", "policy", "other")
 
 
@@ -31,6 +44,9 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     report_ages_s: dict[str, float]
     readers: int
     seq: int
+    decides: bool = True
+    lease_age_s: float | None = None  # None: there is no lease
+    behind_s: float | None = None  # None: it decides
 
 
 class Export(Exposition):
@@ -100,8 +116,23 @@ class Export(Exposition):
         self.gauge("corral_store_seq").set(snapshot.seq)
         self.gauge("corral_watch_readers").set(snapshot.readers)
         self._replace("corral_node_report_age_seconds", {(node,): age for node, age in snapshot.report_ages_s.items()})
+        self.gauge("corral_leader").set(snapshot.decides)
+        self.gauge("corral_lease_age_seconds").set(_or_none(snapshot.lease_age_s))
+        self.gauge("corral_follower_lag_seconds").set(_or_none(snapshot.behind_s))
         if snapshot.view is not None:
             self._show_fleet(snapshot.view)
+        elif not snapshot.decides:
+            self._hide_fleet()
+
+    def _hide_fleet(self) -> None:
+        """The fleet is told by the controller that decides, once: sums over controllers stay true."""
+        for row in CONTROLLER:
+            if row.kind in {Kind.GAUGE, Kind.INFO} and row.name not in OWN:
+                gauge = self.gauge(row.name)
+                if row.labels:
+                    gauge.clear()
+                else:
+                    gauge.set(math.nan)
 
     def _show_fleet(self, view: View) -> None:
         gpus = [gpu for node in view.nodes for gpu in node.gpus]
@@ -141,6 +172,10 @@ class Export(Exposition):
         gauge.clear()
         for labels, value in series.items():
             gauge.labels(*labels).set(value)
+
+
+def _or_none(value: float | None) -> float:
+    return math.nan if value is None else value
 
 
 def _oldest(holds: Iterable[HoldLine]) -> dict[tuple[str, ...], float]:

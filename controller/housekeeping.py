@@ -1,6 +1,7 @@
 """What is done now and then, by APScheduler: forgetting old history. Nothing that safety hangs on."""
 
 import logging
+from collections.abc import Callable
 
 from apscheduler.events import EVENT_JOB_ERROR, EVENT_JOB_MAX_INSTANCES, EVENT_JOB_MISSED, JobEvent
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
@@ -21,11 +22,14 @@ _OUTCOMES = {EVENT_JOB_ERROR: "failed", EVENT_JOB_MAX_INSTANCES: "skipped", EVEN
 class Housekeeping:
     """The scheduler and its one job."""
 
-    def __init__(self, store: Store, clock: Clock, export: Export, keep_days: float) -> None:
+    def __init__(
+        self, store: Store, clock: Clock, export: Export, keep_days: float, decides: Callable[[], bool] = lambda: True
+    ) -> None:
         self._store = store
         self._clock = clock
         self._export = export
         self._keep_s = keep_days * DAY_S
+        self._decides = decides  # of several controllers, one does the housekeeping
         # a grace of None: a job that a busy loop delays still runs; the library's default drops it after 1 s
         logging.getLogger("apscheduler").setLevel(logging.WARNING)
         defaults = {"misfire_grace_time": None, "coalesce": True, "max_instances": 1}
@@ -43,6 +47,8 @@ class Housekeeping:
 
     async def prune(self) -> None:
         """Forget finished history older than the configured days."""
+        if not self._decides():
+            return
         try:
             gone = await prune(self._store, self._clock.now() - self._keep_s)
         except Unreachable as error:

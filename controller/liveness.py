@@ -35,7 +35,7 @@ class Liveness:
             await asyncio.gather(*(self._look_at(node.node, node.address) for node in silent))
 
     async def _look_at(self, node: str, address: str) -> None:
-        seen = Reached(of=node, by="controller", ok=await _answers(address, self._tls))
+        seen = Reached(of=node, by=self._conductor.name, ok=await _answers(address, self._tls))
         with contextlib.suppress(Unreachable):  # the store is down: the next look will tell
             await self._conductor.submit(Submission(stimuli=(seen,)))
 

@@ -1,24 +1,28 @@
 """The Core with all that goes into the same transaction: spool positions, node facts, numbered orders.
 
 A turn calls ``hear`` and ``told``, then ``write`` for what must be stored, then ``settle`` once it is. After a
-failure, ``rebuild`` makes everything anew from the store.
+failure, ``resume`` makes everything anew from the store. While another controller decides, ``catch_up`` takes in
+what that one stores, and ``see`` what nodes say, so that ``begin`` has little left to do.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 
 from msgspec.structs import replace
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from controller import ingest, rulebook
-from controller.config import Config, DeploymentConfig
+from controller.config import Config
 from controller.core.core import Core
 from controller.core.settings import Settings
-from controller.core.stimuli import AnyStimulus, Declared, Deployment, Recalled
+from controller.core.stimuli import AnyStimulus, Declared, NodeReported, Recalled
 from controller.core.views import View
 from controller.dispatch import Dispatch
 from controller.repeats import Repeats
 from controller.store import read
+from controller.store.change import Change
 from controller.store.records import Addresses, Audit, Position, Write
 from controller.store.store import Store
+from controller.submission import Submission
 from controller.verdict import verdict
 from vocab.catalogue.codes import row
 from vocab.events import Event
@@ -50,6 +54,12 @@ class Mind:
         self.facts: dict[str, NodeFacts] = {}
         self.addresses: dict[str, Addresses] = {}
         self.repeats = Repeats()
+        self.seq = 0  # of the last line that the core has
+        self.is_warm = False  # the core is what the store's lines add up to, up to ``seq``
+        self._turn = -1
+        self._started: set[str] = set()  # deployments of which replicas were ever started
+        self._unseen: list[AnyStimulus] = []  # what a new core is told first
+        self._fresh: list[NodeFacts] = []  # what another controller stored of nodes, not told to the core yet
         self._clear()
 
     def _clear(self) -> None:
@@ -61,32 +71,87 @@ class Mind:
         self._audits: list[Audit] = []
         self._touched: set[str] = set()
 
-    async def rebuild(self, now: float) -> int:
-        """Read everything back from the store; the ``seq`` of the last change. Raises Unreachable."""
-        async with self._store.reading() as connection:
-            seq = await read.counter(connection, "seq")
-            self.epoch = await read.counter(connection, "epoch")
-            self.facts = {facts.node: facts for facts in await read.node_facts(connection)}
-            self.addresses = {each.node: each for each in await read.node_addresses(connection)}
-            self.repeats = Repeats(await read.node_positions(connection), await read.highest_positions(connection))
-            self._dispatch.load(await read.desired_of_nodes(connection))
-            self.core = self._make_core(replace(self.settings, epoch=self.epoch))
-            started: set[str] = set()
-            async for change in read.all_changes(connection):
-                self.core.fold(change.line)
-                if isinstance(change.line, ActionLine) and change.line.deployment is not None:
-                    started.add(change.line.deployment)
-        self._clear()
-        self._take([self.shape, *self._managing], now)
-        self._take([Recalled(facts=facts) for facts in self.facts.values()], now)
-        self._take([Declared(deployment=each) for each in self._declared(started)], now)
-        return seq
+    async def resume(self, now: float) -> None:
+        """Begin to decide, from what the store has. Raises Unreachable."""
+        await self.catch_up()
+        await self.begin(now)
 
-    def _declared(self, started: Iterable[str]) -> list[Deployment]:
-        """The deployments of the configuration, and an end for each that is no longer in it."""
-        kept = [_deployment(each) for each in self._deployments]
-        names = {each.name for each in kept}
-        return kept + [Deployment(name=name, replicas=0, min_ready=0) for name in sorted(started) if name not in names]
+    async def catch_up(self) -> list[Change]:
+        """Take in what is new in the store, without deciding anything; the new lines. Raises Unreachable.
+
+        A core that is not what the store's past adds up to (it ran ahead of a transaction that failed, or the database
+        was restored) is made anew, with all that is stored; then nothing counts as new.
+        """
+        async with self._store.reading() as connection:
+            at = await read.counts(connection)
+            if self.is_warm and at["turn"] == self._turn:
+                return []
+            if not self.is_warm or at["seq"] < self.seq or at["pruned"] > self.seq or at["epoch"] != self.epoch:
+                await self._read_all(connection, at)
+                return []
+            news = [change async for change in read.all_changes(connection, self.seq)]
+            facts = await read.node_facts(connection, self._turn)
+            addresses = await read.node_addresses(connection, self._turn)
+            desired = await read.desired_of_nodes(connection, self._turn)
+        for change in news:
+            self._fold(self.core, change)
+        self.seq, self._turn = at["seq"], at["turn"]
+        self._learn(facts, addresses)
+        self._fresh += facts
+        self._dispatch.publish(desired)
+        return news
+
+    async def _read_all(self, connection: AsyncConnection, at: dict[str, int]) -> None:
+        core = self._make_core(replace(self.settings, epoch=at["epoch"]))
+        self._started = set()
+        async for change in read.all_changes(connection):
+            self._fold(core, change)
+        self.core, self.epoch, self.seq, self._turn = core, at["epoch"], at["seq"], at["turn"]
+        self.facts, self.addresses, self._fresh = {}, {}, []
+        self._learn(await read.node_facts(connection), await read.node_addresses(connection))
+        self._dispatch.load(await read.desired_of_nodes(connection))
+        self._clear()
+        self._unseen = [self.shape, *self._managing, *(Recalled(facts=facts) for facts in self.facts.values())]
+        self._unseen += self._declared()
+        self.is_warm = True
+
+    def _fold(self, core: Core, change: Change) -> None:
+        core.fold(change.line)
+        if isinstance(change.line, ActionLine) and change.line.deployment is not None:
+            self._started.add(change.line.deployment)
+
+    def _learn(self, facts: Iterable[NodeFacts], addresses: Iterable[Addresses]) -> None:
+        self.facts.update({each.node: each for each in facts})
+        self.addresses.update({each.node: each for each in addresses})
+
+    async def begin(self, now: float) -> None:
+        """Begin to decide, with all that was caught up with. Raises Unreachable."""
+        async with self._store.reading() as connection:
+            self.repeats = Repeats(await read.node_positions(connection), await read.highest_positions(connection))
+        self._clear()
+        unseen = self._unseen or self._declared()
+        self._unseen = []
+        self._take([*unseen, *(NodeReported(facts=facts) for facts in self._fresh)], now)
+        self._fresh = []
+
+    def see(self, submissions: Iterable[Submission], now: float) -> None:
+        """Note what nodes and observers say, while another controller decides."""
+        told: list[AnyStimulus] = [*self._unseen, *(NodeReported(facts=facts) for facts in self._fresh)]
+        self._unseen, self._fresh = [], []
+        for each in submissions:
+            told += each.stimuli if each.batch is None else ingest.stimuli(each.batch, [])
+        for stimulus in told:
+            self.core.see(stimulus, now)
+
+    def keep(self, batch: Batch) -> None:
+        """A batch is in the inbox: it is acknowledged, and what the node is counts, before it is thought about."""
+        self.repeats.advance(batch)
+        self.repeats.settle()
+        if batch.facts is not None:
+            self.facts[batch.node] = batch.facts
+
+    def _declared(self) -> list[Declared]:
+        return [Declared(deployment=each) for each in rulebook.deployments(self._deployments, self._started)]
 
     def _take(self, stimuli: Iterable[AnyStimulus], now: float) -> list[AnyLine]:
         lines = [line for stimulus in stimuli for line in self.core.take(stimulus, now)]
@@ -184,20 +249,4 @@ class Mind:
         self._restored = True
         # seconds since the epoch: above every number that any life of any copy of this database has used
         await self._store.commit(Write(at=now, epoch=max(self.epoch + 1, int(now))))
-        await self.rebuild(now)
-
-
-def _deployment(config: DeploymentConfig) -> Deployment:
-    return Deployment(
-        name=config.name,
-        replicas=config.replicas,
-        gpus_per_replica=config.gpus_per_replica,
-        min_ready=config.floor,
-        model=config.model,
-        engine=config.engine,
-        options=config.options,
-        managed_by=config.managed_by,
-        prestop_s=config.prestop_s,
-        drain_s=config.drain_s,
-        kill_s=config.kill_s,
-    )
+        await self.resume(now)

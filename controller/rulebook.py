@@ -1,13 +1,14 @@
-"""The policy that a controller works by: the differences of its file, and the division of the fleet."""
+"""What a controller works by: the policy of its file, the division of the fleet, and what it is to keep running."""
 
+from collections.abc import Iterable, Set
 from pathlib import Path
 
 from msgspec.structs import replace
 
-from controller.config import Config, PoolConfig
+from controller.config import Config, DeploymentConfig, PoolConfig
 from controller.core import policyfile
 from controller.core.settings import Pool, Settings, lowest
-from controller.core.stimuli import Shaped
+from controller.core.stimuli import Deployment, Shaped
 from vocab.errors import ConfigError
 
 
@@ -39,3 +40,26 @@ def _pool(ruled: Pool, configured: PoolConfig) -> Pool:
 def shaped(config: Config) -> Shaped:
     """The pools and failure domains, as the core is told of them."""
     return Shaped(pools={name: pool.nodes for name, pool in config.pools.items()}, domains=config.domains)
+
+
+def deployments(configured: Iterable[DeploymentConfig], started: Set[str]) -> list[Deployment]:
+    """The deployments of the configuration, and an end for each that was ``started`` and is no longer in it."""
+    kept = [_deployment(each) for each in configured]
+    gone = sorted(started - {each.name for each in kept})
+    return kept + [Deployment(name=name, replicas=0, min_ready=0) for name in gone]
+
+
+def _deployment(config: DeploymentConfig) -> Deployment:
+    return Deployment(
+        name=config.name,
+        replicas=config.replicas,
+        gpus_per_replica=config.gpus_per_replica,
+        min_ready=config.floor,
+        model=config.model,
+        engine=config.engine,
+        options=config.options,
+        managed_by=config.managed_by,
+        prestop_s=config.prestop_s,
+        drain_s=config.drain_s,
+        kill_s=config.kill_s,
+    )

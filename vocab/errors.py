@@ -4,6 +4,7 @@ CorralError                 say it to the user and stop what depends on it
 |- ConfigError              fix the named key and start again                          exit 2
 |- InputError               fix the named file, line or argument                       exit 2
 |- Unreachable              the other side does not answer: retry with back-off        exit 3
+|  `- Deposed               another controller decides now: ask it
 |- Refused                  the other side understood and said no: do not repeat       exit 4
 |  `- StaleOrder            a newer order or epoch exists: drop this one
 |- SourceDown               a source of readings is gone: report unknown, go on
@@ -40,6 +41,10 @@ class Unreachable(CorralError):
     def __init__(self, message: str = "", *, retry_after_s: float = 0.0) -> None:
         super().__init__(message)
         self.retry_after_s = retry_after_s
+
+
+class Deposed(Unreachable):
+    """Another controller decides now; what was under way here is not stored."""
 
 
 class Refused(CorralError):

@@ -27,6 +27,7 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
     pauses: tuple[PauseView, ...] = ()  # of everything, pools, nodes, and by files on nodes
     settled: bool
     seq: int
+    controller: str = ""  # that answers, and whether it decides
 
 
 class Story(msgspec.Struct, frozen=True, kw_only=True):

@@ -119,6 +119,7 @@ class Reads:
             pauses=view.pauses,
             settled=view.settled,
             seq=self._conductor.seq,
+            controller=self._conductor.role,
         )
 
     async def nodes(self, call: Call) -> Paged:

@@ -5,6 +5,7 @@ not decided twice, and what was due and not yet written is decided then. ``at`` 
 that the caller gave.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterable
 
 from controller.core import (
@@ -104,6 +105,15 @@ class Core:
         """
         self._begin(now)
         return self._conclude(self._say(hear(self._fleet, stimulus, now)), now)
+
+    def see(self, stimulus: AnyStimulus, now: float) -> None:
+        """Take in what is so, and conclude nothing: another controller's core decides, and its lines are folded.
+
+        Not for what a spool holds or a person orders. What follows from it is concluded at the next ``take`` or
+        ``tick``, should this core come to decide.
+        """
+        self._begin(now)
+        deque(hear(self._fleet, stimulus, now), maxlen=0)
 
     def tick(self, now: float) -> list[AnyLine]:
         """Everything that is due by ``now``: expiries, silence, probation. Call it at ``next_deadline``."""

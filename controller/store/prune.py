@@ -67,7 +67,7 @@ async def _changes(store: Store, before: float, kept: Kept) -> int:
         .order_by(changes.c.seq)
         .limit(BATCH)
     )
-    async with store.writing() as connection:
+    async with store.deciding() as connection:
         found = list((await connection.execute(old)).scalars())
         if found:
             await connection.execute(delete(changes).where(changes.c.seq.in_(found)))
@@ -88,13 +88,13 @@ async def _audits(store: Store, before: float, _: Kept) -> int:
 
 async def _rows(store: Store, table: Any, *old: Any) -> int:
     ids = select(table.c.id).where(*old).limit(BATCH)
-    async with store.writing() as connection:
+    async with store.deciding() as connection:
         return (await connection.execute(delete(table).where(table.c.id.in_(ids)))).rowcount
 
 
 async def _received(store: Store, before: float, _: Kept) -> int:
     old = select(received.c.node, received.c.position).where(received.c.at < before).limit(BATCH)
-    async with store.writing() as connection:
+    async with store.deciding() as connection:
         found = (await connection.execute(old)).all()
         for row in found:
             mine = and_(received.c.node == row.node, received.c.position == row.position)

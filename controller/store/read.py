@@ -34,9 +34,14 @@ PAGE = 500  # rows read at a time where all are wanted: enough for speed, little
 
 
 async def counter(connection: AsyncConnection, name: str) -> int:
-    """The value of ``seq`` (the last change), ``pruned`` (the last that is gone), ``events`` or ``epoch``."""
+    """The value of ``seq`` (the last change), ``turn``, ``pruned`` (the last that is gone), ``events`` or ``epoch``."""
     found = await connection.execute(select(counters.c.value).where(counters.c.name == name))
     return int(found.scalar_one())
+
+
+async def counts(connection: AsyncConnection) -> dict[str, int]:
+    """All counters."""
+    return {row.name: row.value for row in await connection.execute(select(counters))}
 
 
 async def changes_after(connection: AsyncConnection, seq: int, *, limit: int = PAGE) -> list[Change]:
@@ -44,18 +49,17 @@ async def changes_after(connection: AsyncConnection, seq: int, *, limit: int = P
     return await _changes(connection, select(changes).where(changes.c.seq > seq).limit(limit))
 
 
-async def all_changes(connection: AsyncConnection) -> AsyncIterator[Change]:
-    """Every stored change, in order."""
-    seq = 0
+async def all_changes(connection: AsyncConnection, seq: int = 0) -> AsyncIterator[Change]:
+    """Every stored change after ``seq``, in order."""
     while page := await changes_after(connection, seq):
         for each in page:
             yield each
         seq = page[-1].seq
 
 
-async def node_facts(connection: AsyncConnection) -> list[NodeFacts]:
-    """What each node last said of itself, by name."""
-    found = await connection.execute(select(nodes.c.body))
+async def node_facts(connection: AsyncConnection, after: int = -1) -> list[NodeFacts]:
+    """What each node last said of itself, by name; those that were written after turn ``after``."""
+    found = await connection.execute(select(nodes.c.body).where(nodes.c.turn > after))
     facts = [msgspec.json.decode(body, type=NodeFacts) for body in found.scalars()]
     return sorted(facts, key=lambda each: each.node)  # here: databases sort by their own rules
 
@@ -66,9 +70,9 @@ async def node_positions(connection: AsyncConnection) -> list[Position]:
     return [Position(row.node, row.session, row.position) for row in found]
 
 
-async def node_addresses(connection: AsyncConnection) -> list[Addresses]:
-    """Where the replicas of each node last answered."""
-    found = await connection.execute(select(addresses))
+async def node_addresses(connection: AsyncConnection, after: int = -1) -> list[Addresses]:
+    """Where the replicas of each node last answered, as far as it was written after turn ``after``."""
+    found = await connection.execute(select(addresses).where(addresses.c.turn > after))
     return [Addresses(row.node, msgspec.json.decode(row.body, type=dict[str, str])) for row in found]
 
 
@@ -78,9 +82,9 @@ async def highest_positions(connection: AsyncConnection) -> dict[str, int]:
     return {row.node: row.highest for row in await connection.execute(query)}
 
 
-async def desired_of_nodes(connection: AsyncConnection) -> list[Desired]:
-    """What each node was last told."""
-    found = await connection.execute(select(desired.c.body))
+async def desired_of_nodes(connection: AsyncConnection, after: int = -1) -> list[Desired]:
+    """What each node was last told, as far as it was written after turn ``after``."""
+    found = await connection.execute(select(desired.c.body).where(desired.c.turn > after))
     return [msgspec.json.decode(body, type=Desired) for body in found.scalars()]
 
 

@@ -43,6 +43,13 @@ class Audit(msgspec.Struct, frozen=True):
     outcome: str
 
 
+class Answer(msgspec.Struct, frozen=True):
+    """What came of an order that another controller posted."""
+
+    id: int
+    text: str
+
+
 class Write(msgspec.Struct, frozen=True, kw_only=True):
     """What one transaction stores."""
 
@@ -56,9 +63,11 @@ class Write(msgspec.Struct, frozen=True, kw_only=True):
     desired: Sequence[Desired] = ()
     audits: Sequence[Audit] = ()
     epoch: int | None = None
+    taken: Sequence[int] = ()  # rows of the inbox that this transaction has thought about
+    answers: Sequence[Answer] = ()
 
     @property
     def empty(self) -> bool:
         """Whether there is nothing to store (a heartbeat without news)."""
         parts = (self.lines, self.events, self.facts, self.received, self.positions, self.addresses, self.desired)
-        return self.epoch is None and not any((*parts, self.audits))
+        return self.epoch is None and not any((*parts, self.audits, self.taken, self.answers))

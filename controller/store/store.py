@@ -14,6 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from controller.store.dialects import Database
 from controller.store.migrate import upgrade
 from controller.store.records import Write
+from controller.store.shared import fence
 from controller.store.transaction import Transaction
 from vocab.errors import Unreachable
 
@@ -26,6 +27,7 @@ class Store:
         self.engine = database.engine()
         self._reader = self.engine.execution_options(**database.snapshot)
         self._writing = asyncio.Lock()
+        self.term: int | None = None  # in which this controller decides, where several share the database
 
     @classmethod
     async def open(cls, database: Database) -> "Store":
@@ -56,9 +58,24 @@ class Store:
             async with self._writing, self.engine.begin() as connection:
                 yield connection
 
+    @asynccontextmanager
+    async def noting(self) -> AsyncIterator[AsyncConnection]:
+        """A transaction beside others: what controllers tell each other. Raises Unreachable."""
+        with self._named("write"):
+            async with self.engine.begin() as connection:
+                yield connection
+
+    @asynccontextmanager
+    async def deciding(self) -> AsyncIterator[AsyncConnection]:
+        """As ``writing``, for what only the controller that decides may write. Raises Deposed if another one does."""
+        async with self.writing() as connection:
+            if self.database.shared:
+                await fence(connection, self.term)
+            yield connection
+
     async def commit(self, write: Write) -> int:
         """Store ``write`` and answer the ``seq`` of its last line (of the last change, if it has none)."""
-        async with self.writing() as connection:
+        async with self.deciding() as connection:
             return await Transaction(connection, self.database.insert).store(write)
 
     @contextmanager
@@ -72,5 +89,5 @@ class Store:
 
     async def probe(self) -> None:
         """Write and read one row: whether the disk takes anything. Raises Unreachable."""
-        async with self.writing() as connection:
+        async with self.deciding() as connection:
             await Transaction(connection, self.database.insert).advance("events", 1)

@@ -37,7 +37,7 @@ Number = BigInteger().with_variant(Integer(), "sqlite")  # grows without end: po
 counters = Table(
     "counters",
     metadata,
-    Column("name", String, primary_key=True),  # seq, pruned, events, epoch: see store.read.counter
+    Column("name", String, primary_key=True),  # seq, turn, pruned, events, epoch: see store.read.counter
     Column("value", Number, nullable=False),
 )
 
@@ -94,6 +94,7 @@ nodes = Table(
     Column("node", String, primary_key=True),
     Column("at", Float, nullable=False),
     Column("body", Text, nullable=False),
+    Column("turn", Number, nullable=False, server_default="0"),  # in which it was written: followers read by it
 )
 
 addresses = Table(
@@ -101,6 +102,7 @@ addresses = Table(
     metadata,
     Column("node", String, primary_key=True),
     Column("body", Text, nullable=False),  # replica -> url, as the node last listed them
+    Column("turn", Number, nullable=False, server_default="0"),  # in which it was written: followers read by it
 )
 
 positions = Table(
@@ -127,6 +129,7 @@ desired = Table(
     Column("node", String, primary_key=True),
     Column("generation", Number, nullable=False),
     Column("body", Text, nullable=False),
+    Column("turn", Number, nullable=False, server_default="0"),  # in which it was written: followers read by it
 )
 
 audit = Table(
@@ -157,4 +160,35 @@ tokens = Table(
     Column("revoked_at", Float),
     Column("changed", Float, nullable=False),
     Index("tokens_by_change", "changed"),
+)
+
+# -- of several controllers on one database (store.shared) ------------------------------------------------
+
+lease = Table(
+    "lease",
+    metadata,
+    Column("name", String, primary_key=True),
+    Column("holder", String, nullable=False),  # the controller that decides
+    Column("term", Number, nullable=False),  # rises with each new holder; every transaction of a decision checks it
+    Column("renewed", Float, nullable=False),  # by the database's clock
+)
+
+inbox = Table(
+    "inbox",
+    metadata,
+    Column("id", Number, primary_key=True, autoincrement=True),
+    Column("key", String, nullable=False, unique=True),  # by which whoever posted it finds the answer
+    Column("at", Float, nullable=False),  # by the database's clock
+    Column("body", Text, nullable=False),
+    Column("answer", Text),  # the lines that an order led to; a batch is deleted instead
+    Column("failed", Text),  # why it could not be thought about: kept for a person to look at
+)
+
+sightings = Table(
+    "sightings",
+    metadata,
+    Column("controller", String, primary_key=True),
+    Column("number", Number, primary_key=True),
+    Column("at", Float, nullable=False),  # by the database's clock
+    Column("body", Text, nullable=False),
 )

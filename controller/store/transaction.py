@@ -7,7 +7,7 @@ import msgspec
 from sqlalchemy import Table, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from controller.store import change
+from controller.store import change, shared
 from controller.store.records import Write
 from controller.store.tables import (
     addresses,
@@ -36,18 +36,23 @@ class Transaction:
 
     async def store(self, write: Write) -> int:
         """Everything of ``write``; the ``seq`` of its last line (of the last change, if it has none)."""
+        turn = await self.advance("turn", 1)
         last = await self.advance("seq", len(write.lines))
         await self._lines(last - len(write.lines) + 1, write.lines)
         await self._events(write.events)
-        await self.put(nodes, ({"node": f.node, "at": write.at, "body": _json(f)} for f in write.facts))
+        await self.put(nodes, ({"node": f.node, "at": write.at, "body": _json(f), "turn": turn} for f in write.facts))
         await self.put(received, ({**msgspec.to_builtins(r), "at": write.at} for r in write.received))
         await self.put(positions, (msgspec.to_builtins(position) for position in write.positions))
-        await self.put(addresses, ({"node": a.node, "body": _json(a.urls)} for a in write.addresses))
-        await self.put(desired, ({"node": d.node, "generation": d.generation, "body": _json(d)} for d in write.desired))
+        await self.put(addresses, ({"node": a.node, "body": _json(a.urls), "turn": turn} for a in write.addresses))
+        await self.put(
+            desired,
+            ({"node": d.node, "generation": d.generation, "body": _json(d), "turn": turn} for d in write.desired),
+        )
         if write.audits:
             await self._connection.execute(audit.insert(), [msgspec.to_builtins(entry) for entry in write.audits])
         if write.epoch is not None:
             await self._connection.execute(_counter("epoch").values(value=write.epoch))
+        await shared.settle(self._connection, write.taken, write.answers)
         return last
 
     async def advance(self, name: str, by: int) -> int:

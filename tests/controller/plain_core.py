@@ -43,6 +43,9 @@ class PlainCore(Core):
             self.fold(line)
         return lines
 
+    def see(self, stimulus: AnyStimulus, now: float) -> None:
+        self._lines(stimulus, now)
+
     def _lines(self, stimulus: AnyStimulus, now: float) -> list[AnyLine]:
         match stimulus:
             case Recalled(facts=facts) | NodeReported(facts=facts):

@@ -53,6 +53,17 @@ CONTROLLER: tuple[Metric, ...] = (
     Metric("corral_store_failures_total", Kind.COUNTER, "Transactions that the store refused."),
     Metric("corral_core_failures_total", Kind.COUNTER, "Errors in the decision core, each after a rebuild."),
     Metric("corral_store_commit_seconds", Kind.HISTOGRAM, "Time of one transaction.", (), _COMMIT),
+    Metric("corral_leader", Kind.GAUGE, "1 if this controller decides; of several on one database, one does."),
+    Metric(
+        "corral_lease_age_seconds",
+        Kind.GAUGE,
+        "Since whoever decides last renewed its lease; NaN where a single controller needs none.",
+    ),
+    Metric(
+        "corral_follower_lag_seconds",
+        Kind.GAUGE,
+        "Since a controller that follows last had all that is stored; NaN for the one that decides.",
+    ),
     Metric("corral_store_seq", Kind.GAUGE, "The seq of the last change."),
     Metric("corral_watch_readers", Kind.GAUGE, "Open streams of changes."),
     Metric("corral_watch_dropped_total", Kind.COUNTER, "Streams closed because their reader was too slow."),

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from controller.config import Config
-from controller.store import read
+from controller.store import read, shared
 from controller.store.prune import prune
 from controller.store.records import Audit, Received, Write
 from controller.store.store import Store
@@ -22,6 +22,9 @@ SINCE = 2000.0
 @pytest.fixture
 async def store(tmp_path: Path, database: Keys) -> AsyncIterator[Store]:
     opened = await Store.open(Config(state_dir=str(tmp_path), **database).place)
+    if opened.database.shared:
+        async with opened.noting() as connection:
+            opened.term = await shared.take(connection, "test", 1.0)
     yield opened
     await opened.close()
 

@@ -1,0 +1,88 @@
+"""Who decides, where several controllers share a database: a lease that is renewed, lost and taken over.
+
+The lease says who may *try*. That nobody else's decisions are stored is the work of the fence in each transaction
+(``store.shared``); so nothing here has to be exact, and a leader that was stopped for an hour does no harm.
+"""
+
+import asyncio
+import contextlib
+import logging
+
+from controller.store import shared
+from controller.store.store import Store
+from vocab.clock import Clock
+from vocab.errors import Unreachable
+
+log = logging.getLogger(__name__)
+
+RENEW_S = 1.0
+TTL_S = 3.0  # three renewals: two may be late. A new leader decides within 5 s of the death of the last
+LOOK_S = 0.25
+
+
+class Leader:
+    """This controller's candidacy. ``term`` is None while another one decides."""
+
+    def __init__(self, store: Store, name: str, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self.name = name
+        self.term: int | None = None
+        self.holder = ""  # as last seen
+        self._renewed: float | None = None  # monotonic, of the last look at a lease that was young
+
+    @property
+    def age_s(self) -> float | None:
+        """How long ago the lease was renewed, as far as we know; None if it was never seen."""
+        return None if self._renewed is None else self._clock.monotonic() - self._renewed
+
+    async def campaign(self) -> None:
+        """Return once this controller decides."""
+        while self.term is None:
+            try:
+                await self._try()
+            except Unreachable as error:
+                log.debug("the lease cannot be read: %s", error)
+            if self.term is None:
+                await asyncio.sleep(LOOK_S)
+
+    async def _try(self) -> None:
+        async with self._store.noting() as connection:
+            seen = await shared.look(connection)
+            stale = await shared.end_stale(connection, TTL_S) if seen.age_s >= TTL_S else 0
+        self.holder, self._renewed = seen.holder, self._clock.monotonic() - seen.age_s
+        if seen.age_s < TTL_S:
+            return
+        if stale:
+            log.warning("%d sessions of a leader that stands still were ended", stale, extra={"leader": seen.holder})
+        began = self._clock.monotonic()
+        async with self._store.noting() as connection:
+            term = await shared.take(connection, self.name, TTL_S)
+        if term is not None:
+            self.term, self.holder, self._renewed = term, self.name, began
+            log.warning("this controller decides now", extra={"term": term, "before": seen.holder})
+
+    async def keep(self) -> None:
+        """Renew the lease; return once another controller has it."""
+        while self.term is not None:
+            await asyncio.sleep(RENEW_S)
+            began = self._clock.monotonic()
+            try:
+                async with self._store.noting() as connection:
+                    held = await shared.renew(connection, self.term)
+            except Unreachable as error:  # nobody else can take it either, or the fence will say so
+                log.warning("the lease was not renewed: %s", error)
+                continue
+            if not held:
+                log.warning("another controller decides now", extra={"term": self.term})
+                self.term = None
+                return
+            self._renewed = began
+
+    async def resign(self) -> None:
+        """Let another one decide at once."""
+        term, self.term = self.term, None
+        if term is not None:
+            with contextlib.suppress(Unreachable):
+                async with self._store.noting() as connection:
+                    await shared.resign(connection, term)

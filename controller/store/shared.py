@@ -1,0 +1,164 @@
+"""What several controllers on one PostgreSQL tell each other: who decides, what there is to decide, who was seen.
+
+The lease is a row. Whoever decides holds it in a *term*, and every transaction of a decision first locks the row
+against a change of term, and looks at it (``fence``): once another has taken the lease, nothing of the old holder can
+be committed, however late it wakes. Renewing does not touch that lock, so a slow transaction costs no lease.
+Times are the database's: the clocks of controllers need not agree.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+import msgspec
+from sqlalchemy import delete, func, insert, select, text, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from controller.store.records import Answer
+from controller.store.tables import inbox, lease, sightings
+from vocab.errors import Deposed, Unreachable
+
+NOW: Any = func.extract("epoch", func.clock_timestamp())
+LOCK_MS = 500  # how long a new holder waits for the row
+KEPT_S = 30.0  # sightings, and answers that nobody fetched
+MOST = 256  # rows of the inbox in one turn
+_HELD = "leader"
+
+# A holder that was stopped in the middle of a transaction keeps its locks for as long as it is stopped.
+_END_STALE = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE pid <> pg_backend_pid() AND datname = current_database()
+  AND extract(epoch FROM clock_timestamp() - xact_start) > :older_s
+  AND pid IN (SELECT pid FROM pg_locks WHERE relation = CAST('lease' AS regclass))
+"""
+
+
+class Lease(msgspec.Struct, frozen=True):
+    """Who decides. ``age_s``: since it was last renewed."""
+
+    holder: str
+    term: int
+    age_s: float
+
+
+async def look(connection: AsyncConnection) -> Lease:
+    """The lease as it stands."""
+    query = select(lease.c.holder, lease.c.term, (NOW - lease.c.renewed).label("age"))
+    row = (await connection.execute(query)).one()
+    return Lease(row.holder, row.term, float(row.age))
+
+
+async def end_stale(connection: AsyncConnection, older_s: float) -> int:
+    """End the sessions that have held a lock on the lease for so long; how many."""
+    return len((await connection.execute(text(_END_STALE), {"older_s": older_s})).all())
+
+
+async def take(connection: AsyncConnection, holder: str, ttl_s: float) -> int | None:
+    """Take the lease if it has not been renewed for ``ttl_s``; the new term, or None if somebody was quicker."""
+    await connection.execute(text(f"SET LOCAL lock_timeout = {LOCK_MS}"))
+    locked = select(lease.c.term, (NOW - lease.c.renewed).label("age")).with_for_update()
+    row = (await connection.execute(locked)).one()
+    if row.age < ttl_s:
+        return None
+    taken = update(lease).values(holder=holder, term=row.term + 1, renewed=NOW)
+    await connection.execute(taken)
+    return int(row.term) + 1
+
+
+async def renew(connection: AsyncConnection, term: int) -> bool:
+    """Whether we still hold it. Not synced: after a crash of the database it only seems older than it is."""
+    await connection.execute(text("SET LOCAL synchronous_commit = off"))
+    return (await connection.execute(update(lease).where(lease.c.term == term).values(renewed=NOW))).rowcount == 1
+
+
+async def resign(connection: AsyncConnection, term: int) -> None:
+    """Let the next one have it at once."""
+    await connection.execute(update(lease).where(lease.c.term == term).values(renewed=0.0))
+
+
+async def fence(connection: AsyncConnection, term: int | None) -> None:
+    """Make sure that nobody else decides before this transaction ends. Raises Deposed if somebody does."""
+    mine = select(lease.c.term).where(lease.c.term == term).with_for_update(read=True, key_share=True)
+    if term is None or (await connection.execute(mine)).one_or_none() is None:
+        raise Deposed("another controller decides now; ask again")
+
+
+# -- the inbox ----------------------------------------------------------------------------------------------
+
+
+class Post(msgspec.Struct, frozen=True):
+    """A row of the inbox."""
+
+    id: int
+    body: str
+
+
+async def post(connection: AsyncConnection, posts: Iterable[tuple[str, str]]) -> None:
+    """Add these (key, body)."""
+    await connection.execute(insert(inbox).values(at=NOW), [{"key": key, "body": body} for key, body in posts])
+
+
+async def waiting(connection: AsyncConnection, most: int = MOST) -> list[Post]:
+    """What nobody has thought about yet, oldest first."""
+    query = select(inbox.c.id, inbox.c.body).where(inbox.c.answer.is_(None), inbox.c.failed.is_(None))
+    return [Post(row.id, row.body) for row in await connection.execute(query.order_by(inbox.c.id).limit(most))]
+
+
+async def settle(connection: AsyncConnection, taken: Sequence[int], answers: Sequence[Answer]) -> None:
+    """Take these out and answer those; one that was withdrawn meanwhile undoes the whole transaction."""
+    done = 0
+    if taken:
+        done += (await connection.execute(delete(inbox).where(inbox.c.id.in_(taken)))).rowcount
+    for answer in answers:
+        mine = update(inbox).where(inbox.c.id == answer.id, inbox.c.answer.is_(None))
+        done += (await connection.execute(mine.values(answer=answer.text))).rowcount
+    if done != len(taken) + len(answers):
+        raise Unreachable("an order was withdrawn while it was thought about; what came with it is taken up again")
+
+
+async def put_aside(connection: AsyncConnection, row: int, why: str) -> None:
+    """Keep a row that cannot be thought about, and go on without it."""
+    await connection.execute(update(inbox).where(inbox.c.id == row).values(failed=why))
+
+
+async def answers(connection: AsyncConnection, keys: Collection[str]) -> dict[str, str]:
+    """The answers to what was posted under these keys, each given once."""
+    there = delete(inbox).where(inbox.c.key.in_(keys), inbox.c.answer.is_not(None))
+    return {row.key: row.answer for row in await connection.execute(there.returning(inbox.c.key, inbox.c.answer))}
+
+
+async def withdraw(connection: AsyncConnection, key: str) -> bool:
+    """Take back what nobody has answered; False if it is too late for that."""
+    mine = delete(inbox).where(inbox.c.key == key, inbox.c.answer.is_(None))
+    return (await connection.execute(mine)).rowcount == 1
+
+
+# -- sightings ----------------------------------------------------------------------------------------------
+
+
+class Sighting(msgspec.Struct, frozen=True):
+    """What a controller saw in a while: a row of its own."""
+
+    controller: str
+    number: int
+    body: str
+
+
+async def sight(connection: AsyncConnection, seen: Sighting) -> None:
+    """Add a row, and drop what is old, whoever's it is."""
+    await connection.execute(insert(sightings).values(at=NOW, **msgspec.to_builtins(seen)))
+    await connection.execute(delete(sightings).where(sightings.c.at < NOW - KEPT_S))
+    await connection.execute(delete(inbox).where(inbox.c.answer.is_not(None), inbox.c.at < NOW - KEPT_S))
+
+
+async def sighted(connection: AsyncConnection, beside: str, known: dict[str, int], young_s: float) -> list[Sighting]:
+    """Rows of all but ``beside`` that are younger than ``young_s`` and newer than the ``known`` numbers, in order."""
+    keys = select(sightings.c.controller, sightings.c.number)
+    keys = keys.where(sightings.c.controller != beside, sightings.c.at > NOW - young_s)
+    found = (await connection.execute(keys.order_by(sightings.c.at))).all()
+    news = []
+    for row in found:
+        if row.number > known.get(row.controller, 0):
+            mine = (sightings.c.controller == row.controller, sightings.c.number == row.number)
+            body = (await connection.execute(select(sightings.c.body).where(*mine))).scalar_one()
+            news.append(Sighting(row.controller, row.number, body))
+    return news
