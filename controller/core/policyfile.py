@@ -72,7 +72,7 @@ class _Reader:
         """The whole file."""
         self._known(table, KEYS, "")
         limits = self._try(lambda: _limits(table.get("limits", {}), Limits(), "limits"), Limits())
-        pools = self._try(lambda: _table(table, "pools", ""), {})
+        pools = self._try(lambda: _table(table, "pools", ""), Table())
         return Settings(
             policy=self._try(lambda: _version(table.get("version", version)), version),
             level=self._try(lambda: _convert(table.get("level", Level.REPAIR), Level, "level"), Level.OBSERVE),
@@ -82,7 +82,7 @@ class _Reader:
         )
 
     def _pool(self, body: object, common: Limits, key: str) -> Pool:
-        table = self._try(lambda: _convert(body, dict[str, Any], key), {})
+        table = self._try(lambda: _convert(body, Table, key), Table())
         self._known(table, POOL_KEYS, f"{key}.")
         level, limits = table.get("level"), table.get("limits")
         return Pool(
@@ -92,7 +92,7 @@ class _Reader:
         )
 
     def _rules(self, table: Table, prefix: str) -> dict[str, Rule]:
-        rules = self._try(lambda: _table(table, "rules", prefix), {})
+        rules = self._try(lambda: _table(table, "rules", prefix), Table())
         read = {code: self._try(partial(_rule, code, body, f'{prefix}rules."{code}"'), None)
                 for code, body in rules.items()}  # fmt: skip
         return {code: rule for code, rule in read.items() if rule is not None}
