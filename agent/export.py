@@ -8,6 +8,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
+from agent.engine_series import said
 from agent.gpu_series import CRITICAL_XIDS, Standing, dcgm, families, full
 from agent.latest import Latest
 from agent.probes.sane import IMPLAUSIBLE
@@ -53,7 +54,7 @@ class AgentExposition(Exposition):
         body, content_type = super().render(accept)
         openmetrics = body.endswith(END)
         now = self._now()
-        shown = [*families(self._latest, self._standing, now)]
+        shown = [*families(self._latest, self._standing, now), *said(self._latest, now)]
         if wide:
             shown += full(self._latest, now)
         if self._hostname is not None:

@@ -10,7 +10,7 @@ from agent.whole import CARRY_S, joined
 from vocab.catalogue.boards import reset_group
 from vocab.events import Event
 from vocab.messages import NodeFacts
-from vocab.observations import AnyObservation, GpuProcess, GpuSample, NodeSeen, SourceState
+from vocab.observations import AnyObservation, GpuProcess, GpuSample, NodeSeen, ReplicaSeen, SourceState
 from vocab.states import ActionKind, Level
 
 RECENT_EVENTS = 256
@@ -65,6 +65,7 @@ class Latest:
         self.events: OrderedDict[str, Event] = OrderedDict()
         self.abilities: tuple[ActionKind, ...] | None = None
         self.remembers_since: float | None = None
+        self._replicas: dict[str, tuple[ReplicaSeen, float]] = {}
 
     def take(self, observation: AnyObservation, scene: Scene, now: float) -> None:
         """Note what this observation shows."""
@@ -75,6 +76,10 @@ class Latest:
                 self.seen = observation
                 here = {gpu.uuid for gpu in observation.gpus}
                 self.gpus = {gpu: view for gpu, view in self.gpus.items() if gpu in here}
+            case ReplicaSeen():
+                self._replicas.pop(observation.replica, None)
+                if observation.exit is None and observation.phase != "stopped":
+                    self._replicas[observation.replica] = (observation, now)
             case SourceState():
                 before = self.sources.get(observation.source)
                 since = before.since if before and before.state == observation.state else observation.at
@@ -121,6 +126,10 @@ class Latest:
         """The last sample of a GPU, if it is young enough to be shown."""
         view = self.gpus.get(gpu)
         return view.sample if view is not None and now - view.seen <= STALE_S else None
+
+    def engines(self, now: float) -> dict[str, ReplicaSeen]:
+        """The last look at each replica, if it is young enough to be shown."""
+        return {name: seen for name, (seen, at) in self._replicas.items() if now - at <= STALE_S}
 
     @property
     def unknown_because(self) -> str | None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from vocab.metrics import CONTROLLER, ENGINE, GATEWAY, Metric
-from vocab.metrics.agent import DEMANDED, GPU, SELF
+from vocab.metrics.agent import DEMANDED, ENGINE_FIGURES, GPU, SELF
 from vocab.metrics.dcgm import DCGM, LABELS, XID
 
 HEAD = """# Metrics
@@ -20,7 +20,7 @@ PROCESSES: tuple[tuple[str, str, tuple[Metric, ...]], ...] = (
     (
         "Agent",
         "One on each GPU node, port 7410: at most 75 series a GPU, 600 a node of eight. A scrape waits for no driver.",
-        (*SELF, *GPU),
+        (*SELF, *ENGINE_FIGURES.values(), *GPU),
     ),
     (
         "Agent, on demand",

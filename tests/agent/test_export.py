@@ -67,6 +67,21 @@ def test_a_reading_is_there_under_its_name_and_uuid():
     assert scrape.value("corral_gpu_power_watts", gpu=uuid(3)) == 350.5
 
 
+def test_what_an_engine_says_of_itself_is_there_as_it_says_it_and_nothing_else():
+    scrape = Scrape()
+    scrape.take(replica(9.0, step=70, requests_ok=3918, requests_failed=None, running=2))
+    assert scrape.value("corral_agent_engine_steps_total", replica="r1") == 70
+    assert scrape.value("corral_agent_engine_requests_ok_total", replica="r1") == 3918
+    assert scrape.value("corral_agent_engine_running_requests", replica="r1") == 2
+    assert scrape.value("corral_agent_engine_requests_failed_total", replica="r1") is None, "unknown, not 0"
+    scrape.now = 9.0 + STALE_S + 1
+    assert scrape.value("corral_agent_engine_steps_total", replica="r1") is None, "nor what was said long ago"
+    scrape.take(replica(30.0, step=71))
+    scrape.take(replica(31.0, phase="stopped"))
+    scrape.now = 31.0
+    assert scrape.value("corral_agent_engine_steps_total", replica="r1") is None
+
+
 def test_a_missing_reading_has_no_series_and_is_never_zero():
     scrape = Scrape()
     scrape.take(sample(9.0, 3, power_w=70.0))

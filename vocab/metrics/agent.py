@@ -147,6 +147,19 @@ INSTANCE: dict[str, Metric] = {
 FIRMWARE = _row("gpu_firmware_info", Kind.INFO, "Versions on the GPU; 1.", "gpu", "vbios", "inforom", "gsp", "cuda")
 DEMANDED: tuple[Metric, ...] = (*FULL.values(), *LINK.values(), *INSTANCE.values(), FIRMWARE)  # only by ?full=1
 
+ENGINE_FIGURES: dict[str, Metric] = {  # by the field of an observed look at a replica
+    "step": _row("agent_engine_steps_total", _C, "Steps, as the engine itself counts them.", "replica"),
+    "tokens": _row("agent_engine_tokens_total", _C, "Tokens, as the engine itself counts them.", "replica"),
+    "running": _row("agent_engine_running_requests", _G, "Requests in the batch, as the engine says.", "replica"),
+    "waiting": _row("agent_engine_waiting_requests", _G, "Requests that wait, as the engine says.", "replica"),
+    "kv_ratio": _row("agent_engine_kv_cache_ratio", _G, "KV cache in use, as the engine says.", "replica"),
+    "requests_ok": _row(
+        "agent_engine_requests_ok_total", _C, "Requests that went well, as the engine itself counts them.", "replica"
+    ),
+    "requests_failed": _row(
+        "agent_engine_requests_failed_total", _C, "Requests that failed, as the engine itself counts them.", "replica"
+    ),
+}
 SELF: tuple[Metric, ...] = (
     _row("agent_build_info", Kind.INFO, "Version of this process.", "version"),
     _row("agent_node_info", Kind.INFO, "What this node is; 1.", "node", "virtual", "driver", "level"),
@@ -195,4 +208,4 @@ SELF: tuple[Metric, ...] = (
     ),
 )
 
-AGENT: tuple[Metric, ...] = (*SELF, *GPU, *DEMANDED)
+AGENT: tuple[Metric, ...] = (*SELF, *ENGINE_FIGURES.values(), *GPU, *DEMANDED)
