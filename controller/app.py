@@ -31,6 +31,7 @@ from controller.liveness import Liveness
 from controller.lock import only_controller
 from controller.mind import MakeCore, Mind, real_core
 from controller.pages import OPEN_PATHS, Pages
+from controller.powering import Powering, powers
 from controller.reports import Reports
 from controller.shared import Shared
 from controller.store.store import Store
@@ -65,6 +66,7 @@ class Controller:
         self.conductor = Conductor(store, self.mind, self.watch, clock, self.export, self.shared)
         self.tls = Contexts(config.tls)
         self.liveness = Liveness(self.conductor, self.tls.client)
+        self.powering = Powering(self.conductor, clock, powers(config.power, config.nodes_of))
         self.tokens = Tokens(store, clock)
         self.housekeeping = Housekeeping(store, clock, self.export, config.keep_days, self._decides)
         self.keepers = keepers(config, self.conductor, clock, self.export)
@@ -127,12 +129,14 @@ class Controller:
             thinking = asyncio.create_task(self.conductor.run(), name="conductor")
             looking = asyncio.create_task(self.liveness.run(), name="liveness")
             knowing = asyncio.create_task(self.tokens.run(), name="tokens")
+            powering = asyncio.create_task(self.powering.run(), name="powering")
             stack.push_async_callback(_end, thinking)
             stack.push_async_callback(_end, knowing)
             stack.push_async_callback(runner.cleanup)
             stack.push_async_callback(_end, looking)
             for keeper in self.keepers:
                 stack.push_async_callback(_end, asyncio.create_task(keeper.run(), name="keeper"))
+            stack.push_async_callback(_end, powering)
             self.housekeeping.start()
             stack.callback(self.housekeeping.stop)
             stack.callback(self.dispatch.wake_all)

@@ -8,6 +8,7 @@ import msgspec
 from controller.adapters.config import HookConfig, SlurmConfig
 from controller.core.stimuli import Managing
 from controller.limits import PER_S
+from controller.power.config import PowerConfig
 from controller.store.dialects import Database, Postgres, Sqlite, check_dsn
 from vocab.errors import ConfigError
 from vocab.states import Level
@@ -90,6 +91,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ] = {}  # what fails together: racks, switches
     slurm: SlurmConfig | None = None  # others' work goes on through these; without its table a manager is left alone
     hook: HookConfig | None = None
+    power: tuple[PowerConfig, ...] = ()  # nodes whose power the controller may cycle, and how; none: a person does it
     gateways: tuple[str, ...] = ()  # host:port (or https://host:port) of each, for Prometheus' service discovery
     token_file: str | None = None
     tls_cert: str | None = None
@@ -124,6 +126,11 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def managing(self) -> tuple[Managing, ...]:
         """The managers that Corral works through, as they are before they have answered."""
         return tuple(each.managing for each in (self.slurm, self.hook) if each is not None)
+
+    @property
+    def nodes_of(self) -> dict[str, tuple[str, ...]]:
+        """The nodes of each pool."""
+        return {name: pool.nodes for name, pool in self.pools.items()}
 
     @property
     def loopback(self) -> bool:

@@ -39,7 +39,8 @@ def _pool(ruled: Pool, configured: PoolConfig) -> Pool:
 
 def shaped(config: Config) -> Shaped:
     """The pools and failure domains, as the core is told of them."""
-    return Shaped(pools={name: pool.nodes for name, pool in config.pools.items()}, domains=config.domains)
+    powered = {node: None for each in config.power for node in each.covered(config.nodes_of)}
+    return Shaped(pools=config.nodes_of, domains=config.domains, powered=tuple(powered))
 
 
 def deployments(configured: Iterable[DeploymentConfig], started: Set[str]) -> list[Deployment]:

@@ -15,6 +15,7 @@ from vocab.messages import Desired, HoldSpec, Order, ReplicaSpec
 from vocab.observations import Member
 from vocab.states import ActionKind, ActionState, Level
 
+ON_THE_NODE = tuple(kind for kind in REPAIRS if kind is not ActionKind.POWER_CYCLE)  # that is the controller's own deed
 PHASES = {Life.RUN: "run", Life.DRAIN: "drain", Life.STOP: "stop"}
 SAID_BY = {  # which action a phase answers
     Life.RUN: ActionKind.START_REPLICA,
@@ -95,7 +96,7 @@ def _members(replica: Replica) -> tuple[Member, ...]:
 def _orders(fleet: Fleet, node: str) -> tuple[Order, ...]:
     found = [
         _order(action)
-        for action in fleet.ledger.live(ActionKind.VALIDATE, *REPAIRS)
+        for action in fleet.ledger.live(ActionKind.VALIDATE, *ON_THE_NODE)
         if action.state in STARTED and (action.subject.node == node or _is_on(fleet, action.subject.gpu, node))
     ]
     restarts = [a for a in fleet.ledger.live(ActionKind.RESTART_REPLICA) if a.state is ActionState.ORDERED]

@@ -46,6 +46,7 @@ class Fleet:
         self.deployments: dict[str, Deployment] = {}
         self.pools: dict[str, tuple[str, ...]] = {}  # name -> its nodes
         self.domains: dict[str, tuple[str, ...]] = {}  # failure domain -> its nodes
+        self.powered: frozenset[str] = frozenset()  # nodes whose power is in our hands
         self.drivers = Drivers()
         self.managers = Managers()
         self.roster = Roster()

@@ -99,7 +99,7 @@ def _against(fleet: Fleet, action: ActionLine) -> str | None:
     """Why an approved repair still cannot be ordered now."""
     if (paused := pause.why_on(fleet, _node_of(fleet, action) or "")) is not None:
         return f"{paused}: resume first"
-    if action.of is ActionKind.POWER_CYCLE:
+    if action.of is ActionKind.POWER_CYCLE and action.subject.node not in fleet.powered:
         return "power is not in our hands: a person must do it, then the condition clears"
     incident = fleet.ledger.incidents.get(action.incident or "")
     place = place_of(fleet, incident) if incident is not None else action.subject

@@ -77,6 +77,8 @@ def may_act(
 
 def is_able(fleet: Fleet, node: str, of: ActionKind) -> bool:
     """Whether a node has the means for a repair. One that does not say is taken to have them: its agent refuses."""
+    if of is ActionKind.POWER_CYCLE:
+        return node in fleet.powered  # that is no affair of its agent
     facts = fleet.node(node).facts
     return facts is None or facts.abilities is None or of in facts.abilities
 

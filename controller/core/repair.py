@@ -22,7 +22,7 @@ from controller.core.policy import Leave, has_fresh_evidence, is_able, may_act, 
 from controller.core.retire import for_incident, replicas_at, would_drain
 from controller.core.settings import EVIDENCE_S, PROVEN_S, REBOOT_TTL_S, RESET_TTL_S
 from vocab.lines import ActionLine, AnyLine, Budget, IncidentLine, NoteLine, Subject
-from vocab.states import ActionKind, ActionState
+from vocab.states import ActionKind, ActionState, NodeState
 
 NEEDS_PERSON = "needs_person"
 TTL_S = {
@@ -106,11 +106,26 @@ def _go_on(fleet: Fleet, incident: IncidentLine, last: ActionLine, rung: ActionK
 
 
 def _again(fleet: Fleet, incident: IncidentLine, last: ActionLine, rung: ActionKind, now: float) -> Iterator[AnyLine]:
-    """The same rung once more, the next when its attempts are used up, or the harsher one that is needed by now."""
+    """The same rung once more, the next when its attempts are used up, or the harsher one that is needed by now.
+
+    A node that a boot has left silent hears no second order to boot: its power is next. And one that its power has not
+    brought back is for a person.
+    """
+    silent = last.of in WIDE and last.state is ActionState.TIMED_OUT and not _is_back(fleet, incident)
+    if silent and last.of is ActionKind.POWER_CYCLE:
+        yield from ask_person(fleet, incident, f"{last.of} was sent, and its node is not back: {last.why}", now)
+        return
+    if silent:
+        yield from _attempt(fleet, incident, NEXT_RUNG[last.of], now)
+        return
     used = sum(action.of is last.of and action.state in USED_UP for action in tries_of(fleet, incident))
     same = last.of if used < fleet.settings.limits.attempts else NEXT_RUNG.get(last.of)
     if same is not None:
         yield from _attempt(fleet, incident, harsher(rung, same), now)
+
+
+def _is_back(fleet: Fleet, incident: IncidentLine) -> bool:
+    return fleet.node_state(node_of(fleet, incident) or "") == NodeState.LIVE
 
 
 def _attempt(fleet: Fleet, incident: IncidentLine, rung: ActionKind, now: float) -> Iterator[AnyLine]:
@@ -168,7 +183,7 @@ def _decide(
     cover = covering(fleet, rung, node, own)
     if cover is not None:
         return Decision(ActionState.COVERED, f"{cover.of} is under way", covered_by=cover.id)
-    if rung is ActionKind.POWER_CYCLE:
+    if rung is ActionKind.POWER_CYCLE and not is_able(fleet, node, rung):
         return Decision(ActionState.WAITING, "a person must do it: power is not in our hands")
     if not is_able(fleet, node, rung):
         return Decision(ActionState.WAITING, f"a person must do it: {node} has no means for {rung}")

@@ -137,10 +137,14 @@ class Reached(Stimulus, frozen=True, kw_only=True, tag="reached"):
 
 
 class Shaped(Stimulus, frozen=True, kw_only=True, tag="shaped"):
-    """How the fleet is divided: pools of nodes, and failure domains (a rack, a switch) with their nodes."""
+    """How the fleet is divided: pools of nodes, and failure domains (a rack, a switch) with their nodes.
+
+    ``powered``: the nodes whose power is in the controller's hands.
+    """
 
     pools: dict[str, tuple[str, ...]] = {}
     domains: dict[str, tuple[str, ...]] = {}
+    powered: tuple[str, ...] = ()
 
 
 class Adopted(Stimulus, frozen=True, kw_only=True, tag="adopted"):

@@ -21,7 +21,7 @@ COLOURS = {
     "failed": "red",
     "lost": "red",
 }
-APPROVABLE = {"reset_gpu", "reboot_node"}  # what waits otherwise waits for room, for a budget or for hands
+APPROVABLE = {"reset_gpu", "reboot_node", "power_cycle"}  # what waits otherwise waits for room, for a budget or for hands
 
 
 def _share(value: float | None) -> str:
@@ -113,7 +113,7 @@ def _to_do(fleet: dict[str, Any], console: Console) -> None:
         if action["of"] == "start_replica":
             continue  # its deployment says above what it waits for now
         console.print(f"[yellow]waiting[/] {action['id']} {action['of']}: {escape(action['why'])}")
-        if action["of"] in APPROVABLE:
+        if action["of"] in APPROVABLE and "a person must do it" not in action["why"]:
             console.print(f"        allow it with: corral approve {action['id']}")
 
 
