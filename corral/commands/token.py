@@ -59,7 +59,6 @@ CREATE = """Make a token and print its secret, which is shown this once. With ro
 @click.option("--ttl", type=Ttl(), help="How long it counts: 30m, 12h, 365d. Left out: until it is revoked.")
 @click.option("--reason", default="asked for on the command line", show_default=True, help="Why; for the audit.")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write it to this new file (0600).")
-@click.option("--X")
 @url_option
 def create(
     role: str, name: str | None, node: str | None, ttl: float | None, reason: str, out: Path | None, url: str
