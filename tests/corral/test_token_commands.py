@@ -1,4 +1,4 @@
-"""``corral token`` and ``corral enroll`` against a real controller: a secret is shown once, and only its owner reads it."""
+"""``corral token`` and ``corral enroll`` against a real controller: a secret is shown once, to its owner alone."""
 
 import asyncio
 from pathlib import Path
