@@ -49,6 +49,15 @@ def test_what_is_wrong_is_named_with_its_file(tmp_path, line, named):
         read(path)
 
 
+def test_units_of_systemd_are_for_real_nodes_and_start_what_root_says(tmp_path):
+    assert read(written(tmp_path, GOOD)).replica_manager == "process"
+    units = GOOD + 'replica_manager = "systemd"\n'
+    assert read(written(tmp_path, units)).replica_group == "corral-engine"
+    for line in ('virtual = "8xH100"', 'replica_program = ["/opt/engine"]', 'replica_manager = "docker"'):
+        with pytest.raises(ConfigError, match="replica_manager"):
+            read(written(tmp_path, (GOOD if "docker" in line else units) + line + "\n"))
+
+
 def test_a_controller_without_a_scheme_is_refused(tmp_path):
     with pytest.raises(ConfigError, match="http://"):
         read(written(tmp_path, GOOD.replace("http://", "")))

@@ -264,6 +264,17 @@ def test_what_root_has_not_allowed_is_refused_by_the_helper_and_told(node):
         assert node.machine.show(f"corral-replica-{name}.service", "LoadState") == "not-found"
 
 
+def test_a_unit_that_no_agent_remembers_is_ended_before_its_name_is_started_anew(node):
+    """As one is left by an agent that was killed while its start was under way."""
+    node.desire(node.spec("orphan", 3))
+    record = node.until(lambda: node.is_ready("orphan"), "ready")
+    node.machine.run("systemctl", "stop", "corral-agent.service")
+    node.machine.run("rm", "-r", "/run/corral/replicas/orphan")
+    node.desire(node.spec("orphan", 3))
+    again = node.until(lambda: (found := node.is_ready("orphan")) and found.pid != record.pid and found, "anew")
+    assert int(node.machine.show("corral-replica-orphan.service", "MainPID")) == again.pid
+
+
 def test_two_replicas_on_one_node_have_each_their_own_gpus(node):
     node.desire(node.spec("left", 5), node.spec("right", 6))
     for name, mine, other in (("left", 5, 6), ("right", 6, 5)):

@@ -7,11 +7,15 @@ from typing import get_args
 
 from agent.roothelper.duty import Duty
 from agent.roothelper.limits import Ledger
+from agent.roothelper.replicas import ReplicaDuty
 from agent.roothelper.requests import (
     AnyReply,
     AnyRequest,
     Ask,
+    ClearReplica,
     Collect,
+    EndReplica,
+    ReadReplica,
     Reboot,
     ResetGpus,
     StartService,
@@ -21,6 +25,8 @@ from agent.roothelper.requests import (
     request_of,
 )
 from tests.agent.roothelper.machine import DCGM, GPUS, SERVICES, FakeMachine
+from tests.agent.roothelper.replicas import ALLOWED, check_unit, proc_of, start
+from tests.agent.roothelper.units import FakeUnits
 from tests.fuzz.mutate import document
 from tests.fuzz.target import Target
 from vocab.clock import VirtualClock
@@ -34,7 +40,9 @@ DEEDS = {"stop", "start", "collect", "reset", "reboot"}
 def one(data: bytes) -> None:
     """A line on its socket."""
     machine = FakeMachine()
-    duty = Duty(machine, SERVICES, FOLDER / "PAUSE", Ledger(FOLDER / "none"), VirtualClock(1.0))
+    units, ledger, clock = FakeUnits(), Ledger(FOLDER / "none"), VirtualClock(1.0)
+    replicas = ReplicaDuty(units, ALLOWED, ledger, clock, proc_of(FOLDER, GPUS))
+    duty = Duty(machine, SERVICES, FOLDER / "PAUSE", ledger, clock, replicas)
     try:
         request = request_of(data)
     except InputError:
@@ -46,6 +54,8 @@ def one(data: bytes) -> None:
         verb, *words = deed.split()
         assert verb in DEEDS
         assert verb not in {"stop", "start"} or words[0] in SERVICES
+    for unit in units.started:
+        check_unit(unit)
     (FOLDER / "none").unlink(missing_ok=True)
 
 
@@ -54,6 +64,8 @@ def seeds() -> Iterator[bytes]:
     for request in (
         Ask(), Survey(gpus=GPUS), StopService(unit=DCGM), StartService(unit=DCGM),
         Collect(order="a-0123456789abcdef", limit_s=60.0), ResetGpus(gpus=GPUS), Reboot(),
+        start(gpus=GPUS), start(engine="vllm", gpus=GPUS, options={"max_model_len": 4096, "enforce_eager": True}),
+        EndReplica(replica="chat-1", kill=True), ReadReplica(replica="chat-1"), ClearReplica(replica="chat-1"),
     ):  # fmt: skip
         yield encoded(request)
 

@@ -74,6 +74,14 @@ async def test_the_kernels_kill_for_memory_is_told_as_what_it_is(node, units):
     assert "for memory" in seen.exit.text
 
 
+async def test_a_restart_by_order_ends_it_and_starts_it_anew_at_once(node, units):
+    await node.up(spec("r1"))
+    first = node.status("r1").pid
+    assert node.supervisor.restart("r1")
+    await until(lambda: (status := node.status("r1")).phase == "ready" and status.pid not in {None, first}, "anew")
+    assert units.did == ["start r1", "end r1", "start r1"]
+
+
 async def test_one_that_does_not_drain_gets_sigterm_and_then_sigkill(node, units):
     units.flags = ("--deaf",)
     await node.up(spec("r1", drain_s=0.1, kill_s=0.1))

@@ -6,6 +6,8 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agent.roothelper.config import EngineConfig, ReplicaConfig
 from agent.roothelper.duty import Duty
@@ -26,28 +28,18 @@ from agent.roothelper.requests import (
     ResetGpus,
     Slice,
     Started,
-    StartReplica,
     encoded,
     request_of,
 )
+from agent.roothelper.unit import made_of
 from tests.agent.roothelper.machine import FakeMachine
+from tests.agent.roothelper.replicas import ALLOWED, ONE, check_unit, proc_of, start
 from tests.agent.roothelper.units import FakeUnits
 from vocab.clock import VirtualClock
 from vocab.errors import InputError
 
-ONE, TWO = "GPU-11111111-aaaa", "GPU-22222222-bbbb"
+TWO = "GPU-22222222-bbbb"
 UNIT = "corral-replica-chat-1.service"
-ALLOWED = ReplicaConfig(
-    models=("/models", "org/small-model"),
-    engines={
-        "torch": EngineConfig(program=(sys.executable, "-m", "engine"), options=("max_running",)),
-        "vllm": EngineConfig(
-            program=(sys.executable,), options=("max_model_len", "enforce_eager"), environment={"HF_HUB_OFFLINE": "1"}
-        ),
-        "command": EngineConfig(commands=((sys.executable, "--port", "{port}", "$HOME"),)),
-    },
-    most=3,
-)
 
 
 class Place:
@@ -57,16 +49,13 @@ class Place:
         self.units = FakeUnits()
         self.machine = FakeMachine()
         self.clock = VirtualClock(1_000_000.0)
-        for minor, uuid in ((3, ONE), (5, TWO)):
-            place = folder / f"proc/driver/nvidia/gpus/0000:{minor:02}:00.0"
-            place.mkdir(parents=True)
-            (place / "information").write_text(f"GPU UUID: \t {uuid}\nDevice Minor: \t {minor}\n")
+        proc = proc_of(folder, (ONE, TWO), minors=(3, 5))
         caps = folder / "proc/driver/nvidia/capabilities/gpu5/mig/gi1"
         (caps / "ci0").mkdir(parents=True)
         (caps / "access").write_text("DeviceFileMinor: 30\nDeviceFileMode: 292\n")
         (caps / "ci0/access").write_text("DeviceFileMinor: 31\nDeviceFileMode: 292\n")
         ledger = Ledger(folder / "limits.json")
-        replicas = ReplicaDuty(self.units, allowed, ledger, self.clock, folder / "proc")
+        replicas = ReplicaDuty(self.units, allowed, ledger, self.clock, proc)
         self.duty = Duty(self.machine, (), folder / "PAUSE", ledger, self.clock, replicas)
 
     def ask(self, request: Any) -> AnyReply:
@@ -74,14 +63,6 @@ class Place:
 
     def start(self, **changes: Any) -> AnyReply:
         return self.ask(start(**changes))
-
-
-def start(**changes: Any) -> StartReplica:
-    usual: dict[str, Any] = {
-        "replica": "chat-1", "deployment": "chat", "engine": "torch", "model": "/models/small", "gpus": (ONE,),
-        "port": 7430, "drain_s": 120.0, "kill_s": 10.0,
-    }  # fmt: skip
-    return StartReplica(**(usual | changes))
 
 
 @pytest.fixture
@@ -275,6 +256,35 @@ def test_a_start_that_fails_leaves_no_unit_behind(place):
     place.units.breaks = "systemd-run: Failed to find executable"
     assert place.start() == Failed(why="systemd-run: Failed to find executable")
     assert place.units.did == [f"clear {UNIT}"]
+
+
+@given(
+    request=st.builds(
+        start,
+        replica=st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,20}", fullmatch=True),
+        engine=st.sampled_from(["torch", "vllm", "sglang", "command"]),
+        model=st.one_of(
+            st.just("/models/small"), st.text(min_size=1, max_size=40), st.text(max_size=20).map("/models/".__add__)
+        ),
+        options=st.dictionaries(
+            st.sampled_from(["max_running", "max_model_len", "enforce_eager", "trust_remote_code", "command"]),
+            st.one_of(
+                st.booleans(), st.integers(), st.text(max_size=20), st.lists(st.text(max_size=8), max_size=4).map(tuple)
+            ),
+            max_size=3,
+        ),
+    )
+)
+def test_whatever_is_ordered_what_starts_is_roots_program_within_roots_bounds(request):
+    devices = dict.fromkeys(request.gpus, ("/dev/nvidia3",))
+    try:
+        unit = made_of(request_of(encoded(request)), ALLOWED, devices)
+    except InputError:
+        return
+    check_unit(unit)
+    flags = [word for word in unit.argv if word.startswith("--")]
+    assert "--trust-remote-code" not in flags
+    assert len(set(flags)) == len(flags), "no value was taken for a flag"
 
 
 def test_a_pause_neither_starts_nor_keeps_a_replica(place, tmp_path):
