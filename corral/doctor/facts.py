@@ -61,3 +61,4 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     controller: str | None = None
     controller_error: str | None = None
     helper: bool | None = None  # whether the root helper's socket is there
+    units: bool = False  # replicas are to be units of systemd, which the root helper starts

@@ -41,6 +41,7 @@ async def read_files(config: AgentConfig) -> dict[str, object]:
         "state_writable": await _may_write(config.state_dir),
         "state_filesystem": _filesystem(config.state_dir),
         "helper": config.helper_socket.exists(),
+        "units": config.replica_manager == "systemd",
         "programs": await _programs(config),
     }
 

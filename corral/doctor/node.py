@@ -126,10 +126,11 @@ def controller(facts: Facts) -> Iterator[Finding]:
 
 
 def hands(facts: Facts) -> Iterator[Finding]:
-    """Who would reset and reboot."""
+    """Who would reset and reboot, and start replicas as units."""
     if facts.helper:
         yield Finding("repairs", "root helper", OK, "its socket is there")
     elif facts.helper is False:
         how = "install deploy/systemd/corral-roothelper.*: without it a reset or a reboot goes to a person"
-        wanted = facts.level == "repair"
+        how += ", and replica_manager = systemd starts no replica" if facts.units else ""
+        wanted = facts.level == "repair" or facts.units
         yield Finding("repairs", "root helper", MISSING if wanted else ABSENT, "not installed", how if wanted else "")

@@ -74,6 +74,7 @@ def test_a_node_that_has_all_needs_nothing():
         ({"programs": {"plug-in nfs": "/opt/nfs: no such program"}}, "programs/plug-in nfs", "wrong", "/opt/nfs"),
         ({"programs": {"diag_program": None}}, "programs/diag_program", "ok", "there"),
         ({"level": "repair"}, "repairs/root helper", "missing", "corral-roothelper"),
+        ({"units": True}, "repairs/root helper", "missing", "starts no replica"),
         ({"helper": True}, "repairs/root helper", "ok", "socket"),
     ],
 )  # fmt: skip
