@@ -16,9 +16,11 @@ from controller.access import Access
 from controller.api.agents import Agents
 from controller.api.openapi import document
 from controller.api.orders import Orders
+from controller.api.policies import Policies
 from controller.api.reads import Reads
 from controller.api.route import Route, add_routes
 from controller.api.tokens import TokenRoutes
+from controller.api.verdicts import Verdicts
 from controller.conductor import Conductor
 from controller.config import Config
 from controller.dispatch import Dispatch
@@ -115,6 +117,8 @@ class Controller:
             *Orders(self.conductor, self._clock).routes(),
             *Agents(self.conductor, self.dispatch, self.reports, self.export, self.config.gateways).routes(),
             *TokenRoutes(self.tokens, access).routes(),
+            *Policies(self.conductor, self.store, self._clock).routes(),
+            *Verdicts(self.conductor, self.store, self._clock).routes(),
         ]
 
     @asynccontextmanager

@@ -34,6 +34,7 @@ OWN = frozenset(  # what each controller says of itself; all other gauges are of
         "corral_follower_lag_seconds",
     }
 )
+SHARES = ("corral_rule_precision_ratio", "corral_rule_precision_low_ratio", "corral_rule_precision_high_ratio")
 OWNERS = ("agent", "operator", "policy", "other")
 
 
@@ -150,7 +151,7 @@ class Export(Exposition):
         self._replace("corral_manager_nodes", {(each.name,): each.nodes for each in view.managers})
         self._replace("corral_manager_nodes_closed", {(each.name,): each.closed for each in view.managers})
         self._replace("corral_manager_nodes_of_others", {(each.name,): each.others for each in view.managers})
-        self._replace("corral_rule_demoted", {(note.rule or note.code,): 1 for note in view.demoted})
+        self._show_rules(view)
         self._tally("corral_conditions_open", ((each.code, each.severity.value) for each in view.conditions))
         self._tally(
             "corral_incidents_open",
@@ -162,6 +163,21 @@ class Export(Exposition):
             self.gauge("corral_replicas_ready").labels(each.name).set(each.ready)
             self.gauge("corral_replicas_wanted").labels(each.name).set(each.wanted)
             self.gauge("corral_replicas_floor").labels(each.name).set(each.min_ready)
+
+    def _show_rules(self, view: View) -> None:
+        self._replace("corral_policy_info", {(view.policy,): 1} if view.policy else {})
+        self._replace("corral_rule_demoted", {(note.rule or note.code,): 1 for note in view.demoted})
+        self._replace("corral_rule_shadowed", {(code,): 1 for code in view.shadowed})
+        verdicts: dict[tuple[str, ...], float] = {}
+        shares: dict[str, dict[tuple[str, ...], float]] = {name: {} for name in SHARES}
+        for each in view.precision:
+            verdicts |= {(each.rule, "right"): each.right, (each.rule, "wrong"): each.wrong}
+            verdicts[each.rule, "none"] = each.unjudged
+            for name, value in zip(SHARES, (each.ratio, each.low, each.high), strict=True):
+                shares[name] |= {(each.rule,): value} if value is not None else {}
+        self._replace("corral_rule_verdicts", verdicts)
+        for name in SHARES:
+            self._replace(name, shares[name])
 
     def _tally(self, name: str, found: Iterable[tuple[str, ...]], always: Iterable[tuple[str, ...]] = ()) -> None:
         self._replace(name, {**dict.fromkeys(always, 0), **Tally(found)})

@@ -5,6 +5,7 @@ failure, ``resume`` makes everything anew from the store. While another controll
 what that one stores, and ``see`` what nodes say, so that ``begin`` has little left to do.
 """
 
+import logging
 from collections.abc import Callable, Iterable, Sequence
 
 from msgspec.structs import replace
@@ -12,13 +13,14 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from controller import ingest, rulebook
 from controller.config import Config
+from controller.core.adoption import Adoption
 from controller.core.core import Core
 from controller.core.settings import Settings
-from controller.core.stimuli import AnyStimulus, Declared, NodeReported, Recalled
+from controller.core.stimuli import Adopted, AnyStimulus, Declared, NodeReported, Recalled
 from controller.core.views import View
 from controller.dispatch import Dispatch
 from controller.repeats import Repeats
-from controller.store import read
+from controller.store import policies, read
 from controller.store.change import Change
 from controller.store.records import Addresses, Audit, Position, Write
 from controller.store.store import Store
@@ -29,6 +31,8 @@ from vocab.events import Event
 from vocab.lines import ActionLine, AnyLine, EventLine
 from vocab.messages import Batch, NodeFacts, Sequenced
 
+log = logging.getLogger(__name__)
+
 MakeCore = Callable[[Settings], Core]
 
 
@@ -38,11 +42,16 @@ def real_core(settings: Settings) -> Core:
 
 
 class Mind:
-    """One life of the Core. Not for two tasks: the conductor alone changes it. Raises ConfigError."""
+    """One life of the Core. Not for two tasks: the conductor alone changes it.
+
+    ``adopted``: the policy in force; ``settings``: what follows from it and the configuration.
+    """
 
     def __init__(self, config: Config, store: Store, dispatch: Dispatch, make_core: MakeCore = real_core) -> None:
         self._make_core = make_core
-        self.settings = rulebook.settings(config)
+        self.config = config
+        self.adopted: Adoption | None = None
+        self.settings = Settings()
         self.shape = rulebook.shaped(config)
         self._deployments = config.deployments
         self._managing = config.managing
@@ -60,6 +69,7 @@ class Mind:
         self._started: set[str] = set()  # deployments of which replicas were ever started
         self._unseen: list[AnyStimulus] = []  # what a new core is told first
         self._fresh: list[NodeFacts] = []  # what another controller stored of nodes, not told to the core yet
+        self._first: Adoption | None = None  # in force, and not stored yet: nobody has ever started here
         self._clear()
 
     def _clear(self) -> None:
@@ -69,6 +79,7 @@ class Mind:
         self._positions: dict[str, Position] = {}
         self._addresses: dict[str, Addresses] = {}
         self._audits: list[Audit] = []
+        self._adoptions: list[Adoption] = []
         self._touched: set[str] = set()
 
     async def resume(self, now: float) -> None:
@@ -80,7 +91,8 @@ class Mind:
         """Take in what is new in the store, without deciding anything; the new lines. Raises Unreachable.
 
         A core that is not what the store's past adds up to (it ran ahead of a transaction that failed, or the database
-        was restored) is made anew, with all that is stored; then nothing counts as new.
+        was restored) is made anew, with all that is stored; then nothing counts as new. Raises ConfigError if nobody
+        has ever started here and the policy that is configured is wrong.
         """
         async with self._store.reading() as connection:
             at = await read.counts(connection)
@@ -93,6 +105,8 @@ class Mind:
             facts = await read.node_facts(connection, self._turn)
             addresses = await read.node_addresses(connection, self._turn)
             desired = await read.desired_of_nodes(connection, self._turn)
+            await self._read_policy(connection)
+        self.core.obey(self.settings)
         for change in news:
             self._fold(self.core, change)
         self.seq, self._turn = at["seq"], at["turn"]
@@ -101,7 +115,28 @@ class Mind:
         self._dispatch.publish(desired)
         return news
 
+    async def _read_policy(self, connection: AsyncConnection) -> None:
+        """Put in force what was adopted last; at the first start of all what is configured."""
+        stored = await policies.last_number(connection)
+        if stored is not None and (self.adopted is None or self._first is not None or self.adopted.number != stored):
+            self._first = None
+            self._put_in_force(await policies.last(connection))
+        elif stored is None:
+            self._first = rulebook.first(self.config)
+            self._put_in_force(self._first)
+
+    def _put_in_force(self, adoption: Adoption) -> None:
+        if self.adopted is None and (said := rulebook.unheeded(self.config, adoption)) is not None:
+            log.warning("policy: %s", said)
+        self.adopted, self.settings = adoption, rulebook.in_force(self.config, adoption)
+        if self.settings.shadowed:
+            log.warning(
+                "policy: %d rules are new or changed since it was adopted and run in shadow: see `corral policy diff`",
+                len(self.settings.shadowed),
+            )
+
     async def _read_all(self, connection: AsyncConnection, at: dict[str, int]) -> None:
+        await self._read_policy(connection)
         core = self._make_core(replace(self.settings, epoch=at["epoch"]))
         self._started = set()
         async for change in read.all_changes(connection):
@@ -129,6 +164,7 @@ class Mind:
         async with self._store.reading() as connection:
             self.repeats = Repeats(await read.node_positions(connection), await read.highest_positions(connection))
         self._clear()
+        self._adoptions += [] if self._first is None else [replace(self._first, at=now)]
         unseen = self._unseen or self._declared()
         self._unseen = []
         self._take([*unseen, *(NodeReported(facts=facts) for facts in self._fresh)], now)
@@ -139,7 +175,8 @@ class Mind:
         told: list[AnyStimulus] = [*self._unseen, *(NodeReported(facts=facts) for facts in self._fresh)]
         self._unseen, self._fresh = [], []
         for each in submissions:
-            told += each.stimuli if each.batch is None else ingest.stimuli(each.batch, [])
+            seen = each.stimuli if each.batch is None else ingest.stimuli(each.batch, [])
+            told += [stimulus for stimulus in seen if not isinstance(stimulus, Adopted)]
         for stimulus in told:
             self.core.see(stimulus, now)
 
@@ -195,10 +232,21 @@ class Mind:
 
     def told(self, stimuli: Sequence[AnyStimulus], audit: Audit | None, now: float) -> list[AnyLine]:
         """Take in what a person ordered or an observer saw."""
-        lines = self._take(stimuli, now)
+        lines = self._take([self._numbered(stimulus, now) for stimulus in stimuli], now)
         if audit is not None:
             self._audits.append(replace(audit, outcome=verdict(lines).text))
         return lines
+
+    def _numbered(self, stimulus: AnyStimulus, now: float) -> AnyStimulus:
+        """A policy that is to be adopted becomes the next one, in force from now on."""
+        if not isinstance(stimulus, Adopted) or stimulus.adoption is None:
+            return stimulus
+        before = self.adopted.number if self.adopted is not None else 0
+        adopted = replace(stimulus.adoption, number=before + 1, at=now)
+        self._put_in_force(adopted)
+        self._adoptions.append(adopted)
+        words = f"policy {adopted.number} ({adopted.version}) adopted by {adopted.actor}: {adopted.reason}"
+        return Adopted(settings=self.settings, words=words)
 
     def tick(self, now: float) -> None:
         """Take in that time has passed."""
@@ -218,6 +266,7 @@ class Mind:
             addresses=list(self._addresses.values()),
             desired=self._dispatch.changed(nodes, self.core.desired, self.epoch),
             audits=self._audits,
+            adoptions=self._adoptions,
         )
 
     def _latest_events(self) -> list[Event]:
@@ -234,6 +283,7 @@ class Mind:
         self.addresses.update(self._addresses)
         self.repeats.settle()
         self._dispatch.publish(write.desired)
+        self._first = None
         self._clear()
 
     def is_behind(self, batch: Batch) -> bool:

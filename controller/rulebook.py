@@ -1,35 +1,85 @@
-"""What a controller works by: the policy of its file, the division of the fleet, and what it is to keep running."""
+"""What a controller works by: the policy that was adopted, the division of the fleet, what it is to keep running.
 
-from collections.abc import Iterable, Set
+Nothing changes what is in force but an adoption: not the file that lies there, and not a catalogue that an upgrade
+brings. What such a catalogue has new or changed is in shadow until it is adopted.
+"""
+
+from collections.abc import Iterable, Mapping, Set
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from controller.config import Config, DeploymentConfig, PoolConfig
 from controller.core import policyfile
+from controller.core.adoption import Adoption
+from controller.core.pinned import not_adopted, pin
 from controller.core.settings import Pool, Settings, lowest
 from controller.core.stimuli import Deployment, Shaped
+from vocab.catalogue import codes
+from vocab.catalogue.row import CodeRow
 from vocab.errors import ConfigError
 
-
-def settings(config: Config) -> Settings:
-    """The built-in policy with the file's differences; of a pool's two levels the lower counts. Raises ConfigError."""
-    found = _file(config.policy_file) if config.policy_file is not None else Settings()
-    for name in found.pools:
-        if name not in config.pools:
-            raise ConfigError(
-                f"{config.policy_file}: pools.{name}: the configuration has no [pools.{name}] with its nodes"
-            )
-    pools = {name: _pool(found.pools.get(name, Pool()), pool) for name, pool in config.pools.items()}
-    return replace(found, pools={name: pool for name, pool in pools.items() if pool != Pool()})
+FIRST = "corral"  # who adopts at the first start
 
 
-def _file(path: str) -> Settings:
+def first(config: Config) -> Adoption:
+    """What the first start adopts: the file that is configured, else what is built in. Raises ConfigError."""
+    content = _file(config.policy_file) if config.policy_file is not None else ""
+    drawn = draft(content, config, config.policy_file or "policy", actor=FIRST, reason="the first start")
+    return replace(drawn, number=1)
+
+
+def draft(content: str, config: Config, name: str = "policy", *, actor: str, reason: str) -> Adoption:
+    """An adoption of this file's content with today's catalogue, not numbered yet. Raises ConfigError, a line each."""
+    settings = policyfile.of(content, name)
+    for pool in settings.pools:
+        if pool not in config.pools:
+            raise ConfigError(f"{name}: pools.{pool}: the configuration has no [pools.{pool}] with its nodes")
+    return Adoption(
+        number=0,
+        version=settings.policy,
+        at=0.0,
+        actor=actor,
+        reason=reason,
+        content=content,
+        settings=settings,
+        pinned=pin(codes.ROWS),
+    )
+
+
+def in_force(config: Config, adoption: Adoption, rows: Mapping[str, CodeRow] = codes.ROWS) -> Settings:
+    """The settings that an adoption puts in force: of a pool's two levels the lower counts."""
+    ruled = adoption.settings.pools
+    pools = {name: _pool(ruled.get(name, Pool()), pool) for name, pool in config.pools.items()}
+    return replace(
+        adoption.settings,
+        pools={name: pool for name, pool in pools.items() if pool != Pool()},
+        shadowed=not_adopted(adoption.pinned, pin(rows)),
+    )
+
+
+def unheeded(config: Config, adoption: Adoption) -> str | None:
+    """What of the configuration is not in force, and what to do about it; None if all is."""
+    orphans = sorted(adoption.settings.pools.keys() - config.pools.keys())
+    if orphans:
+        return f"the adopted policy has rules for [pools.{orphans[0]}], which the configuration does not have any more"
+    if config.policy_file is None:
+        return None
     try:
-        raw = Path(path).read_bytes()
+        same = _file(config.policy_file) == adoption.content
+    except ConfigError as error:
+        return str(error)
+    advice = f"see `corral policy diff {config.policy_file}`, then `corral policy adopt {config.policy_file}`"
+    return None if same else f"{config.policy_file} is not what was adopted: {advice}"
+
+
+def _file(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"policy_file: cannot read {path}: {error.strerror}") from error
-    return policyfile.read(raw, path)
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"policy_file: {path} is not UTF-8: {error.reason}") from error
 
 
 def _pool(ruled: Pool, configured: PoolConfig) -> Pool:

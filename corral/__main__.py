@@ -22,6 +22,8 @@ COMMANDS = {
     "approve": "allow an action that waits for a person",
     "token": "who may ask: make, list and revoke tokens",
     "enroll": "on a node: trade a one-time token for the node's own",
+    "incident": "incidents: list, show, close one and say whether Corral was right",
+    "policy": "the policy in force: check, compare, test, adopt and revert",
     "drill": "a fault on a virtual GPU, to see what happens",
     "scan": "find GPU faults in kernel logs",
     "doctor": "what this node lacks to see its GPUs whole",

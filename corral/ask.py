@@ -28,6 +28,10 @@ AGENT = "http://127.0.0.1:7410"
 url_option = click.option(
     "--url", envvar="CORRAL_URL", default=CONTROLLER, show_default=True, help="The controller's address."
 )
+GPU_NAMES = (
+    "A GPU is named by its UUID, a part of one that no other has, NODE/INDEX, or, on a fleet of one node, its index"
+    " (see `corral status`)."
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 
 

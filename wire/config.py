@@ -1,7 +1,7 @@
 """Configuration: one frozen struct a process, read once from TOML. Errors name file, key and rule."""
 
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -19,9 +19,24 @@ def load(path: Path, kind: type[T]) -> T:
     try:
         return msgspec.toml.decode(raw, type=kind, dec_hook=_path)
     except msgspec.ValidationError as error:
-        raise ConfigError(f"{path}: {error}") from error
+        raise ConfigError(f"{path}: {_named(str(error), msgspec.toml.decode(raw), kind)}") from error
     except msgspec.DecodeError as error:
         raise ConfigError(f"{path}: not valid TOML: {error}") from error
+
+
+def _named(told: str, table: dict[str, Any], kind: type) -> str:
+    """What is wrong, with the name of the table that it is in: msgspec writes ``$.pools[...].level``."""
+    key, of_many, _ = told.rpartition("`$.")[2].partition("[...]")
+    entries = table.get(key)
+    if not of_many or not isinstance(entries, dict):
+        return told
+    for name, entry in entries.items():
+        try:
+            msgspec.convert({**table, key: {name: entry}}, kind, dec_hook=_path)
+        except msgspec.ValidationError as error:
+            if str(error) == told:
+                return told.replace(f"$.{key}[...]", f"$.{key}.{name}")
+    return told
 
 
 def _path(kind: type, value: object) -> object:

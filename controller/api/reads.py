@@ -249,8 +249,8 @@ class Reads:
 
     async def policy(self, _: Call) -> PolicyInForce:
         """The policy in force."""
-        mind = self._conductor.mind
-        return in_force(mind.settings, mind.shape, await self._conductor.view(), codes.ROWS)
+        view = await self._conductor.view()
+        return in_force(self._conductor.mind, view, codes.ROWS)
 
     async def audit(self, call: Call) -> Paged:
         """What people ordered."""

@@ -8,6 +8,8 @@ that the caller gave.
 from collections import deque
 from collections.abc import Callable, Iterable
 
+from msgspec.structs import replace
+
 from controller.core import (
     actions,
     black_hole,
@@ -114,6 +116,13 @@ class Core:
         """
         self._begin(now)
         deque(hear(self._fleet, stimulus, now), maxlen=0)
+
+    def obey(self, settings: Settings) -> None:
+        """Decide by these from now on: another controller's core decides, and has been told of them."""
+        ours = replace(settings, epoch=self._fleet.settings.epoch)
+        if ours != self._fleet.settings:
+            self._fleet.settings = ours
+            self._fleet.touch_all()
 
     def tick(self, now: float) -> list[AnyLine]:
         """Everything that is due by ``now``: expiries, silence, probation. Call it at ``next_deadline``."""

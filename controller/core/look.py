@@ -38,6 +38,8 @@ def view(
         halted=halted(fleet),
         demoted=tuple(ledger.demoted.values()),
         managers=tuple(fleet.managers.views()),
+        policy=fleet.settings.policy,
+        shadowed=fleet.settings.shadowed,
         precision=of_all(ledger, now),
         counts=counted,
     )

@@ -55,6 +55,11 @@ def read(raw: bytes, name: str = "policy") -> Settings:
     return found
 
 
+def of(content: str, name: str = "policy") -> Settings:
+    """As ``read``; without any content, the built-in policy under its own name."""
+    return read(content.encode(), name) if content.strip() else Settings()
+
+
 class _Reader:
     """Reads every key, whatever is wrong with the others; ``wrong`` gathers what is."""
 

@@ -28,6 +28,11 @@ class Precision(msgspec.Struct, frozen=True, kw_only=True):
     low: float | None
     high: float | None
 
+    @property
+    def unjudged(self) -> int:
+        """Those of which nobody has said anything."""
+        return self.holds + self.would - self.right - self.wrong
+
 
 def wilson(right: int, judged: int) -> tuple[float, float]:
     """The Wilson score interval of a share at 95 %; it stays within 0 and 1 for few and for one-sided samples."""

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from controller.core.adoption import Adoption
 from controller.core.settings import Settings
 from vocab.messages import GpuStatus, Item, NodeFacts, ReplicaStatus
 
@@ -150,11 +151,13 @@ class Shaped(Stimulus, frozen=True, kw_only=True, tag="shaped"):
 class Adopted(Stimulus, frozen=True, kw_only=True, tag="adopted"):
     """A policy was adopted and is in force from now on; rules that had fallen back act again, and count anew.
 
-    ``words``: which version, by whom and why. A core that starts later is made with these settings.
+    ``words``: which version, by whom and why. A core that starts later is made with these settings. ``adoption``: it is
+    to be numbered and stored before the core is told.
     """
 
     settings: Settings
-    words: str
+    words: str = ""
+    adoption: Adoption | None = None
 
 
 class Managing(Stimulus, frozen=True, kw_only=True, tag="managing"):

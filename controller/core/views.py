@@ -142,6 +142,8 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     actions: tuple[ActionLine, ...]
     halted: dict[str, str] = {}  # open incidents on which nothing goes on by itself, and why
     demoted: tuple[NoteLine, ...] = ()  # rules that have fallen back to shadow
+    policy: str = ""  # the version in force
+    shadowed: dict[str, str] = {}  # rules that are not as they were adopted, and how they differ, by code
     precision: tuple[Precision, ...] = ()  # of the rules that decided anything lately
     managers: tuple[ManagerView, ...] = ()
     counts: dict[str, int]  # in GPUs: total, in_service, free, unhealthy, stranded, overcommitted

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from controller.core.adoption import Adoption
 from vocab.events import Event
 from vocab.lines import AnyLine
 from vocab.messages import Desired, NodeFacts
@@ -62,6 +63,7 @@ class Write(msgspec.Struct, frozen=True, kw_only=True):
     addresses: Sequence[Addresses] = ()
     desired: Sequence[Desired] = ()
     audits: Sequence[Audit] = ()
+    adoptions: Sequence[Adoption] = ()
     epoch: int | None = None
     taken: Sequence[int] = ()  # rows of the inbox that this transaction has thought about
     answers: Sequence[Answer] = ()
@@ -70,4 +72,4 @@ class Write(msgspec.Struct, frozen=True, kw_only=True):
     def empty(self) -> bool:
         """Whether there is nothing to store (a heartbeat without news)."""
         parts = (self.lines, self.events, self.facts, self.received, self.positions, self.addresses, self.desired)
-        return self.epoch is None and not any((*parts, self.audits, self.taken, self.answers))
+        return self.epoch is None and not any((*parts, self.audits, self.adoptions, self.taken, self.answers))

@@ -145,6 +145,21 @@ audit = Table(
     Index("audit_by_age", "at"),
 )
 
+policies = Table(
+    "policies",
+    metadata,
+    Column("number", Number, primary_key=True, autoincrement=False),
+    Column("version", String, nullable=False),
+    Column("at", Float, nullable=False),
+    Column("actor", String, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("content", Text, nullable=False),  # the file; empty for the built-in policy alone
+    Column("settings", Text, nullable=False),
+    Column("pinned", Text, nullable=False),  # each code's rule as the catalogue had it
+    Column("reverts", Number),
+    Index("policies_by_version", "version"),
+)
+
 tokens = Table(
     "tokens",
     metadata,

@@ -8,6 +8,7 @@ from sqlalchemy import Table, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from controller.store import change, shared
+from controller.store.policies import as_row
 from controller.store.records import Write
 from controller.store.tables import (
     addresses,
@@ -17,6 +18,7 @@ from controller.store.tables import (
     desired,
     events,
     nodes,
+    policies,
     positions,
     received,
     standing,
@@ -48,6 +50,8 @@ class Transaction:
             desired,
             ({"node": d.node, "generation": d.generation, "body": _json(d), "turn": turn} for d in write.desired),
         )
+        if write.adoptions:
+            await self._connection.execute(policies.insert(), [as_row(adoption) for adoption in write.adoptions])
         if write.audits:
             await self._connection.execute(audit.insert(), [msgspec.to_builtins(entry) for entry in write.audits])
         if write.epoch is not None:

@@ -2,10 +2,12 @@
 
 import click
 
-from corral.ask import ask, find_gpu, url_option
+from corral.ask import GPU_NAMES, ask, find_gpu, url_option
 
-HELP = """Hold a GPU (or node, or replica's GPUs), start its replicas elsewhere, and let the old ones end their requests
-and stop. Deployments stay at their floor: without a spare the drain waits."""
+HELP = f"""Hold a GPU (or node, or replica's GPUs), start its replicas elsewhere, and let the old ones end their
+requests and stop. Deployments stay at their floor: without a spare the drain waits.
+
+{GPU_NAMES}"""
 
 
 @click.command(help=HELP)

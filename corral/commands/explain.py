@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import click
 import msgspec
 
-from corral.ask import ask, find_gpu, json_option, url_option
+from corral.ask import GPU_NAMES, ask, find_gpu, json_option, url_option
 from vocab.lines import (
     ActionLine,
     AnyLine,
@@ -19,7 +19,8 @@ from vocab.lines import (
 )
 
 
-@click.command(help="Tell what happened to a GPU: the raw evidence, each decision and why, and what comes next.")
+@click.command(help="Tell what happened to a GPU: the raw evidence, each decision and why, and what comes next.\n\n"
+               + GPU_NAMES)  # fmt: skip
 @click.argument("gpu")
 @url_option
 @json_option

@@ -2,10 +2,12 @@
 
 import click
 
-from corral.ask import ask, find_gpu, url_option
+from corral.ask import GPU_NAMES, ask, find_gpu, url_option
 
-HELP = """Place a hold: the GPU (or node) takes no new work until you lift it. What runs there goes on; to move it away
-as well, use `corral drain`."""
+HELP = f"""Place a hold: the GPU (or node) takes no new work until you lift it. What runs there goes on; to move it away
+as well, use `corral drain`.
+
+{GPU_NAMES}"""
 
 
 @click.command(help=HELP)

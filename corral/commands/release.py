@@ -2,10 +2,12 @@
 
 import click
 
-from corral.ask import ask, find_gpu, url_option
+from corral.ask import GPU_NAMES, ask, find_gpu, url_option
 
-HELP = """Put a GPU back to service after a repair: its conditions and Corral's own holds end. Holds of people stay; the
-next bad signal opens the conditions again."""
+HELP = f"""Put a GPU back to service after a repair: its conditions and Corral's own holds end. Holds of people stay;
+the next bad signal opens the conditions again.
+
+{GPU_NAMES}"""
 
 
 @click.command(help=HELP)

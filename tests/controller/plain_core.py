@@ -76,6 +76,9 @@ class PlainCore(Core):
             clears_on=ClearsOn.PERSON,
         )
 
+    def obey(self, settings: Settings) -> None:
+        self.settings = settings
+
     def tick(self, now: float) -> list[AnyLine]:
         return []
 

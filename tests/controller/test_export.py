@@ -3,8 +3,10 @@
 from pathlib import Path
 
 import msgspec
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from controller.core.precision import Precision
 from controller.core.views import View
 from controller.export import GPU_STATES, Export, Snapshot
 from tests.controller.house import batch, event, house, uuid
@@ -62,6 +64,25 @@ def test_a_rule_that_fell_back_to_shadow_is_told_by_its_name() -> None:
     first, then = (samples(export.render()[0].decode()) for _ in range(2))
     assert first["corral_rule_demoted", (("rule", "xid:13"),)] == 1
     assert not [name for name, _ in then if name == "corral_rule_demoted"]
+
+
+def test_a_rules_record_is_told_with_its_interval_once_somebody_has_judged_it() -> None:
+    export = Export("1")
+    judged = Precision(rule="xid:95", holds=9, would=1, right=8, wrong=1, ratio=8 / 9, low=0.565, high=0.98)
+    unjudged = Precision(rule="xid:48", holds=2, would=0, right=0, wrong=0, ratio=None, low=None, high=None)
+    view = View(
+        paused=False, settled=True, nodes=(), deployments=(), replicas=(), incidents=(), conditions=(), holds=(),
+        actions=(), counts={}, precision=(judged, unjudged), shadowed={"xid:31": "it is new"}, policy="v7",
+    )  # fmt: skip
+    export.snapshot = lambda: Snapshot(view=view, report_ages_s={}, readers=0, seq=1)
+    found = samples(export.render()[0].decode())
+    told = {name: value for (name, labels), value in found.items() if ("rule", "xid:95") in labels}
+    assert found["corral_rule_verdicts", (("rule", "xid:95"), ("verdict", "none"))] == 1
+    assert told["corral_rule_precision_ratio"] == pytest.approx(8 / 9)
+    assert (told["corral_rule_precision_low_ratio"], told["corral_rule_precision_high_ratio"]) == (0.565, 0.98)
+    assert found["corral_rule_shadowed", (("rule", "xid:31"),)] == 1
+    assert found["corral_policy_info", (("version", "v7"),)] == 1
+    assert not [name for (name, labels) in found if ("rule", "xid:48") in labels and "precision" in name]
 
 
 async def test_malformed_batches_are_counted(tmp_path: Path) -> None:

@@ -4,13 +4,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from controller import rulebook
 from controller.config import Config, PoolConfig
+from controller.core.pinned import not_adopted, pin
 from controller.core.settings import Settings
 from controller.mind import real_core
 from tests.controller.house import batch, house
 from tests.controller.node import Node
+from vocab.catalogue import codes
 from vocab.errors import ConfigError
 from vocab.events import Recovery, Severity
 from vocab.states import Level
@@ -38,8 +41,14 @@ def policy(tmp_path: Path) -> str:
     return str(path)
 
 
+def first(folder: Path, **more: Any) -> Settings:
+    """What a first start puts in force."""
+    configured = config(folder, **more)
+    return rulebook.in_force(configured, rulebook.first(configured))
+
+
 def test_without_a_file_the_policy_is_the_built_in_one(tmp_path: Path) -> None:
-    assert rulebook.settings(config(tmp_path)) == Settings()
+    assert first(tmp_path) == Settings()
 
 
 @pytest.mark.parametrize(
@@ -47,7 +56,7 @@ def test_without_a_file_the_policy_is_the_built_in_one(tmp_path: Path) -> None:
 )
 def test_the_lower_level_of_a_pool_counts(tmp_path: Path, policy: str, configured: Level, in_force: Level) -> None:
     pools = {"test": PoolConfig(nodes=("n1",), level=configured), "main": PoolConfig(nodes=("n2",))}
-    found = rulebook.settings(config(tmp_path, policy_file=policy, pools=pools))
+    found = first(tmp_path, policy_file=policy, pools=pools)
     assert (found.policy, found.limits.cordons) == ("2026-11", 3)
     assert {name: pool.level for name, pool in found.pools.items()} == {"test": in_force}
     assert found.rule("xid:95", "test", "").shadow
@@ -55,12 +64,12 @@ def test_the_lower_level_of_a_pool_counts(tmp_path: Path, policy: str, configure
 
 def test_a_pool_of_the_file_that_has_no_nodes_is_named(tmp_path: Path, policy: str) -> None:
     with pytest.raises(ConfigError, match=r"policy.toml: pools.test: the configuration has no \[pools.test\]"):
-        rulebook.settings(config(tmp_path, policy_file=policy))
+        first(tmp_path, policy_file=policy)
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"policy_file: cannot read /none/policy.toml"):
-        rulebook.settings(config(tmp_path, policy_file="/none/policy.toml"))
+        first(tmp_path, policy_file="/none/policy.toml")
 
 
 async def test_the_interface_shows_what_is_in_force(tmp_path: Path, policy: str) -> None:
@@ -89,3 +98,41 @@ async def test_pools_and_domains_reach_the_core_after_a_restart_too(tmp_path: Pa
             assert [node["level"] for node in await home.get("nodes")] == ["cordon"]
             fleet = home.inside.mind.core._fleet
             assert (fleet.pools, fleet.domains) == ({"test": ("n1",)}, {"rack-4": ("n1",)})
+
+
+def test_a_rule_that_an_upgrade_changes_or_brings_is_in_shadow_until_it_is_adopted(tmp_path: Path) -> None:
+    configured = config(tmp_path)
+    adopted = rulebook.first(configured)
+    changed = replace(codes.ROWS["xid:31"], severity=Severity.ERROR, recovery=Recovery.RESET_GPU)
+    new = replace(codes.ROWS["xid:48"], code="xid:999")
+    upgraded = {**codes.ROWS, "xid:31": changed, "xid:999": new}
+    assert rulebook.in_force(configured, adopted, upgraded).shadowed == {
+        "xid:31": "it has changed since the policy was adopted: severity warning is error,"
+        " recovery restart_app is reset_gpu",
+        "xid:999": "it is new since the policy was adopted",
+    }
+
+
+def test_a_table_that_weighs_events_one_by_one_is_part_of_the_rule(tmp_path: Path) -> None:
+    now = pin(codes.ROWS)
+    then = {**now, "xid:149": replace(now["xid:149"], table="another")}
+    said = "it has changed since the policy was adopted: the table that weighs its events"
+    assert not_adopted(then, now) == {"xid:149": said}
+
+
+def test_another_title_or_source_changes_no_rule() -> None:
+    row = codes.ROWS["xid:48"]
+    assert not_adopted(pin({"xid:48": row}), pin({"xid:48": replace(row, title="other", source="other")})) == {}
+
+
+def test_a_file_that_was_changed_after_its_adoption_is_said_and_not_obeyed(tmp_path: Path) -> None:
+    path = tmp_path / "policy.toml"
+    path.write_text('version = "a"')
+    configured = config(tmp_path, policy_file=str(path))
+    adopted = rulebook.first(configured)
+    assert rulebook.unheeded(configured, adopted) is None
+    path.write_text('version = "b"\nlevel = "observe"')
+    assert rulebook.in_force(configured, adopted).level is Level.REPAIR
+    assert "is not what was adopted" in (rulebook.unheeded(configured, adopted) or "")
+    path.unlink()
+    assert "cannot read" in (rulebook.unheeded(configured, adopted) or "")

@@ -30,6 +30,30 @@ def test_a_wrong_file_is_named_with_its_key(tmp_path: Path, text: str, named: st
     assert str(path) in str(caught.value)
 
 
+class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    size: int
+
+
+class Parts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    parts: dict[str, Part]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[parts.a]\nsize = 1\n[parts.b]\nsize = 'two'\n", "Expected `int`, got `str` - at `$.parts.b.size`"),
+        ("[parts.a]\nsize = 1\n[parts.b]\nsite = 2\n", "Object contains unknown field `site` - at `$.parts.b`"),
+        ("[parts.b]\n", "Object missing required field `size` - at `$.parts.b`"),
+    ],
+)
+def test_what_is_wrong_in_one_table_of_many_is_told_with_its_name(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "controller.toml"
+    path.write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        load(path, Parts)
+    assert str(caught.value) == f"{path}: {said}"
+
+
 def test_an_absent_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"nowhere\.toml: cannot read"):
         load(tmp_path / "nowhere.toml", Wanted)

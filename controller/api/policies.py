@@ -1,0 +1,227 @@
+"""Policies adopted and gone back to, and what another one would have decided. Each adoption is audited and says why."""
+
+import asyncio
+from typing import Annotated
+
+import msgspec
+from msgspec.structs import replace
+
+from controller import rulebook
+from controller.api.forms import Reason
+from controller.api.paging import Paged, PageQuery, before
+from controller.api.policy import AdoptionView, adoption_view
+from controller.api.route import Call, Route, not_found
+from controller.conductor import Conductor, Submission
+from controller.core.adoption import Adoption
+from controller.core.decided import Count, compared
+from controller.core.difference import Difference, differences
+from controller.core.rehearsal import Past, rehearse
+from controller.core.settings import Settings
+from controller.core.stimuli import Adopted
+from controller.store import policies
+from controller.store.past import past
+from controller.store.records import Audit
+from controller.store.store import Store
+from vocab.catalogue import codes
+from vocab.clock import Clock
+from vocab.errors import ConfigError, InputError, Refused
+from vocab.roles import ORDERS
+
+DAYS = 30.0  # as long as history is kept
+REHEARSAL_S = 120.0  # for both rehearsals of a month; they take seconds
+Content = Annotated[str, msgspec.Meta(max_length=200_000)]  # a rule for each code of the catalogue is a tenth of it
+Number = Annotated[int, msgspec.Meta(ge=1, le=2**53)]
+
+
+class AdoptBody(msgspec.Struct, frozen=True, kw_only=True):
+    """A policy file to be in force from now on. ``content`` left out: the one in force, with the rules of today."""
+
+    reason: Reason
+    content: Content | None = None
+
+
+class RevertBody(msgspec.Struct, frozen=True, kw_only=True):
+    """The adoption to go back to; left out: the one before the last."""
+
+    reason: Reason
+    number: Number | None = None
+
+
+class DiffBody(msgspec.Struct, frozen=True, kw_only=True):
+    """A policy file to compare with what is in force; left out: the one in force, with the rules of today."""
+
+    content: Content | None = None
+
+
+class PolicyDiff(msgspec.Struct, frozen=True, kw_only=True):
+    """What differs, and what both decide over the last 30 days of this fleet, of which ``events`` were played."""
+
+    before: str
+    after: str
+    differences: tuple[Difference, ...]
+    since: float
+    events: int
+    decided: tuple[Count, ...]
+
+
+class AdoptionFile(AdoptionView, frozen=True, kw_only=True):
+    """An adoption with the file that was adopted, empty for the built-in policy alone."""
+
+    content: str
+
+
+class Policies:
+    """The routes over the adopted policies."""
+
+    def __init__(self, conductor: Conductor, store: Store, clock: Clock) -> None:
+        self._conductor = conductor
+        self._store = store
+        self._clock = clock
+        self._rehearsing = asyncio.Lock()  # one at a time: each takes a core
+
+    def routes(self) -> list[Route]:
+        """The rows."""
+        return [
+            Route(
+                method="GET",
+                path="/api/v1/policy/adoptions",
+                name="policy_adoptions",
+                summary="The policies that were adopted, the last one first",
+                run=self.history,
+                answer=list[AdoptionView],
+                query=PageQuery,
+                paged=True,
+                errors=(503,),
+            ),
+            Route(
+                method="GET",
+                path="/api/v1/policy/adoptions/{number}",
+                name="policy_adoption",
+                summary="One of them, with its file",
+                run=self.one,
+                answer=AdoptionFile,
+                errors=(404, 503),
+            ),
+            Route(
+                method="POST",
+                path="/api/v1/policy/adoptions",
+                name="adopt_policy",
+                summary="Put a policy in force",
+                run=self.adopt,
+                body=AdoptBody,
+                answer=AdoptionView,
+                status=201,
+                errors=(403, 409, 503),
+            ),
+            Route(
+                method="POST",
+                path="/api/v1/policy/reverts",
+                name="revert_policy",
+                summary="Go back to an earlier adoption, rules that have changed since in shadow",
+                run=self.revert,
+                body=RevertBody,
+                answer=AdoptionView,
+                status=201,
+                errors=(403, 404, 409, 503),
+            ),
+            Route(
+                method="POST",
+                path="/api/v1/policy/diffs",
+                name="diff_policy",
+                summary="What another policy says, and would have decided over the last 30 days; changes nothing",
+                run=self.diff,
+                body=DiffBody,
+                answer=PolicyDiff,
+                errors=(403, 409, 503),
+                roles=ORDERS,
+                answer_s=REHEARSAL_S,
+            ),
+        ]
+
+    async def history(self, call: Call) -> Paged:
+        """All adoptions."""
+        query: PageQuery = call.query
+        async with self._store.reading() as connection:
+            found = await policies.adoptions(connection, before=before(query), limit=query.most + 1)
+        page = found[: query.most]
+        return Paged([adoption_view(each) for each in page], str(page[-1].number) if len(found) > len(page) else None)
+
+    async def one(self, call: Call) -> AdoptionFile:
+        """One adoption."""
+        found = await self._known(call.part("number"))
+        return AdoptionFile(**msgspec.structs.asdict(adoption_view(found)), content=found.content)
+
+    async def adopt(self, call: Call) -> AdoptionView:
+        """Adopt a file, or anew what is in force."""
+        body: AdoptBody = call.body
+        drawn = self._draft(body.content, actor=call.actor, reason=body.reason)
+        async with self._store.reading() as connection:
+            taken = await policies.content_of(connection, drawn.version)
+        if taken is not None and taken != drawn.content:
+            raise Refused(f"version {drawn.version!r} was adopted with another content: give this one another name")
+        return await self._submit(call, drawn, "adopt_policy")
+
+    async def revert(self, call: Call) -> AdoptionView:
+        """Adopt again what was adopted then, as it was then."""
+        body: RevertBody = call.body
+        now = self._in_force().number
+        if body.number is None and now == 1:
+            raise Refused("there is no adoption before the one in force")
+        found = await self._known(str(body.number or now - 1))
+        drawn = replace(found, actor=call.actor, reason=body.reason, reverts=found.number)
+        return await self._submit(call, drawn, "revert_policy")
+
+    async def diff(self, call: Call) -> PolicyDiff:
+        """Compare, in words and over this fleet's past."""
+        mind, body = self._conductor.mind, call.body
+        drawn = self._draft(body.content, actor=call.actor, reason="a comparison")
+        now, then = mind.settings, rulebook.in_force(mind.config, drawn)
+        since = self._clock.now() - DAYS * 86400.0
+        if self._rehearsing.locked():
+            raise Refused("another comparison is under way; ask again in a moment")
+        async with self._rehearsing:
+            async with self._store.reading() as connection:
+                story = await past(connection, mind.shape, since)
+            decided = await asyncio.to_thread(_decided, now, then, story)
+        return PolicyDiff(
+            before=now.policy,
+            after=then.policy,
+            differences=differences(now, then, codes.ROWS),
+            since=since,
+            events=sum(hasattr(each.item, "event") for each in story.told),
+            decided=decided,
+        )
+
+    def _in_force(self) -> Adoption:
+        adopted = self._conductor.mind.adopted
+        if adopted is None:
+            raise Refused("nothing has been adopted yet: the controller is starting")
+        return adopted
+
+    def _draft(self, content: str | None, *, actor: str, reason: str) -> Adoption:
+        given = self._in_force().content if content is None else content
+        try:
+            return rulebook.draft(given, self._conductor.mind.config, actor=actor, reason=reason)
+        except ConfigError as error:
+            raise InputError(str(error)) from error
+
+    async def _known(self, number: str) -> Adoption:
+        found = None
+        if number.isdecimal() and number.isascii() and len(number) < 16:
+            async with self._store.reading() as connection:
+                found = await policies.adoption(connection, int(number))
+        if found is None:
+            raise not_found("adoption", number, "/api/v1/policy/adoptions")
+        return found
+
+    async def _submit(self, call: Call, drawn: Adoption, act: str) -> AdoptionView:
+        audit = Audit(self._clock.now(), call.actor, act, f"policy:{drawn.version}", drawn.reason, "")
+        await self._conductor.submit(
+            Submission(stimuli=(Adopted(settings=drawn.settings, adoption=drawn),), audit=audit)
+        )
+        async with self._store.reading() as connection:
+            return adoption_view(await policies.last(connection))
+
+
+def _decided(now: Settings, then: Settings, story: Past) -> tuple[Count, ...]:
+    return compared(rehearse(now, story), rehearse(then, story))

@@ -1,0 +1,73 @@
+"""``corral incident``: faults as stories, and what a person says of them."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+import msgspec
+
+from corral.ask import ask, json_option, url_option
+from corral.commands.explain import story
+from vocab.lines import AnyLine
+
+
+@click.group(help="Incidents: the conditions, decisions, actions and outcomes of one fault each.")
+def command() -> None:
+    """Incidents."""
+
+
+@command.command("list", help="List incidents, the latest last: the open ones, or all.")
+@click.option("--all", "everything", is_flag=True, help="Closed ones too.")
+@click.option("--limit", default=100, show_default=True, type=click.IntRange(1, 1000), help="At most this many.")
+@url_option
+@json_option
+def list_(everything: bool, limit: int, url: str, as_json: bool) -> None:
+    """Print one incident a line."""
+    found = ask(url, "GET", "/api/v1/incidents", state=None if everything else "open", limit=limit)
+    for each in found:
+        click.echo(msgspec.json.encode(each) if as_json else _line(each))
+    if not found and not as_json:
+        click.echo("There are no incidents." if everything else "No incident is open; --all lists closed ones.")
+
+
+def _line(each: dict[str, Any]) -> str:
+    at = datetime.fromtimestamp(each["at"], UTC).strftime("%Y-%m-%d %H:%M:%S")
+    subject = ", ".join(f"{kind} {name}" for kind, name in each["subject"].items() if name)
+    closed = f": {each['closed_because']}" if each.get("closed_because") else ""
+    return f"{each['id']:16} {at}  {each['state']:8} {each['code']:22} {each['severity']:8} {subject}{closed}"
+
+
+@command.command(help="Tell one incident's story: evidence, decisions and why, outcomes, verdicts.")
+@click.argument("incident")
+@url_option
+@json_option
+def show(incident: str, url: str, as_json: bool) -> None:
+    """Print its lines in causal order."""
+    told = ask(url, "GET", f"/api/v1/incidents/{incident}")
+    for entry in msgspec.convert(told["lines"], list[AnyLine]):
+        click.echo(msgspec.json.encode(entry) if as_json else story(entry))
+
+
+CLOSE = """End an incident: what it is about is well, its hold is lifted, and its node looks at the GPU anew. With a
+verdict, say whether Corral was right to act (or to say that it would). Rules whose holds are wrong too often fall back
+to shadow; `corral policy status` shows the record of each. A verdict can be given, or changed, after the end."""
+
+
+@command.command(help=CLOSE)
+@click.argument("incident")
+@click.option("--verdict", type=click.Choice(["right", "wrong"]), help="Whether Corral was right about it.")
+@click.option("--reason", default="", help="Why; it is kept with the incident and in the audit.")
+@url_option
+def close(incident: str, verdict: str | None, reason: str, url: str) -> None:
+    """Close it."""
+    body = {"verdict": verdict, "reason": reason}
+    lines = ask(url, "POST", f"/api/v1/incidents/{incident}/close", body=body)["lines"]
+    closed = [line for line in lines if line["kind"] == "incident"]
+    lifted = [line["id"] for line in lines if line["kind"] == "hold" and line["op"] == "lifted"]
+    words = ["closed"] if closed else []
+    words += [f"hold {', '.join(lifted)} lifted"] if lifted else []
+    words += [f"noted that Corral was {verdict}"] if verdict else []
+    click.echo(f"{incident}: {'; '.join(words)}")
+    for line in lines:
+        if line["kind"] == "note" and line["code"] == "rule_demoted":
+            click.echo(line["text"])
