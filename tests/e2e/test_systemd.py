@@ -48,7 +48,7 @@ program = ["{PYTHON}", "-P", "/opt/corral/source/tests/fakes/replica"]
 commands = [["{PYTHON}", "-c", "print('no weights here'); raise SystemExit(7)"]]
 """
 READY = "import sys, urllib.request as u; print(u.urlopen(sys.argv[1] + '/ready', timeout=5).status)"
-START = """
+ASK = """
 import asyncio, sys
 from pathlib import Path
 from agent.roothelper.client import SocketHelper
@@ -204,8 +204,13 @@ def test_a_replica_is_a_unit_with_its_own_user_and_devices_that_outlives_its_age
         assert (code, "Permission denied" in said) == (1, True), path
     assert "Permission denied" in as_engine(machine, "ls", "/run/corral/replicas")[1]
     assert "not permitted" in as_engine(machine, "sh", "-c", f"kill -TERM {node.agent_pid()}")[1]
-    request = '{"verb": "ask"}'
-    assert "Unreachable" in as_engine(machine, PYTHON, "-c", START, request)[1]
+
+    # whom the helper hears: not the replica, not another process of the agent's user
+    ask = (PYTHON, "-c", ASK, '{"verb": "ask"}')
+    assert "Unreachable" in as_engine(machine, *ask)[1]
+    other = machine.run("setpriv", "--reuid=corral-agent", "--regid=corral-agent", "--init-groups", *ask)
+    assert "has no business here" in other
+    assert "replicas" in machine.run(*ask)
 
     # it outlives the agent, however that ends, and is adopted
     before = node.agent_pid()
