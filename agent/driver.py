@@ -3,6 +3,10 @@
 There is one sample a GPU, NVML's own; the others add to it what NVML does not give.
 """
 
+from collections.abc import Callable
+
+import msgspec
+
 from agent.config import AgentConfig
 from agent.sources.dcgm.sight import OFF, DcgmSettings
 from agent.sources.dcgm.source import DcgmSource
@@ -10,7 +14,7 @@ from agent.sources.exporter import ExporterSource
 from agent.sources.nvml import NvmlSource
 from agent.sources.pci import on_bus
 from vocab.clock import Clock
-from vocab.observations import AnyObservation
+from vocab.observations import AnyObservation, NodeSeen
 
 
 def dcgm_source(config: AgentConfig, clock: Clock) -> DcgmSource | None:
@@ -27,10 +31,22 @@ def exporter_source(config: AgentConfig, clock: Clock) -> ExporterSource | None:
 
 
 def nvml_source(
-    config: AgentConfig, clock: Clock, dcgm: DcgmSource | None, exporter: ExporterSource | None = None
+    config: AgentConfig,
+    clock: Clock,
+    dcgm: DcgmSource | None,
+    exporter: ExporterSource | None = None,
+    booting: Callable[[], bool] = lambda: False,
 ) -> NvmlSource:
-    """NVML; its inventory with what the PCI bus shows, its samples completed by DCGM first, for that is first hand."""
-    steps = [on_bus(), *(source.complete for source in (dcgm, exporter) if source is not None)]
+    """NVML; its inventory with what the PCI bus shows, its samples completed by DCGM first, for that is first hand.
+
+    ``booting``: whether the node's start is not over, which its inventory says.
+    """
+
+    def started(observation: AnyObservation) -> AnyObservation:
+        is_early = isinstance(observation, NodeSeen) and booting()
+        return msgspec.structs.replace(observation, booting=True) if is_early else observation
+
+    steps = [started, on_bus(), *(source.complete for source in (dcgm, exporter) if source is not None)]
 
     def complete(observation: AnyObservation) -> AnyObservation:
         for step in steps:

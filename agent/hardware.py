@@ -16,6 +16,7 @@ from agent.replicas.record import ReplicaRecord
 from agent.roothelper.client import ChildHelper, Helper, SocketHelper
 from agent.sources.kernel_log import kernel_log
 from agent.sources.kmsg import KmsgSource, RealKmsg, RecordReader, VirtualKmsg
+from agent.sources.service import ServiceSource
 from agent.sources.source import Source
 from agent.surroundings import around_gpus, owners_checks
 from vocab.clock import Clock
@@ -119,12 +120,13 @@ class RealNode:
         config = self._config
         dcgm = self._dcgm = dcgm_source(config, self._clock)
         exporter = exporter_source(config, self._clock)
-        nvml = nvml_source(config, self._clock, dcgm, exporter)
+        services = ServiceSource(config.node, self._clock)
+        nvml = nvml_source(config, self._clock, dcgm, exporter, lambda: services.booting)
         self._keepers = (nvml.keeper, dcgm.keeper) if dcgm is not None and dcgm.embedded else (nvml.keeper,)
         self._profiling = (nvml.keeper,) if dcgm is None else (nvml.keeper, dcgm.keeper)
         kernel = kernel_log(config, self._clock, self.boot_id, after_seq)
         beside: tuple[Source, ...] = tuple(source for source in (dcgm, exporter) if source is not None)
-        return nvml, *beside, kernel, *around_gpus(config, self._clock)
+        return nvml, *beside, kernel, *around_gpus(config, self._clock, services)
 
     slow_s = SLOW_S
 

@@ -8,10 +8,10 @@ from agent.sources.source import Source
 from vocab.clock import Clock
 
 
-def around_gpus(config: AgentConfig, clock: Clock) -> tuple[Source, ...]:
+def around_gpus(config: AgentConfig, clock: Clock, services: ServiceSource) -> tuple[Source, ...]:
     """The sources of a real node beside its driver and its kernel log."""
     host = HostSource(config.node, config.state_dir, clock, ports=config.network_ports)
-    return host, ServiceSource(config.node, clock), *owners_checks(config, clock)
+    return host, services, *owners_checks(config, clock)
 
 
 def owners_checks(config: AgentConfig, clock: Clock) -> tuple[Source, ...]:

@@ -30,6 +30,7 @@ from vocab.observations import (
 )
 
 REPEAT_S = 60.0  # the inventory is told again
+EARLY_S = 5.0  # ... while the node's start is not over
 CHILD = "agent.sources.nvml_child"
 
 
@@ -78,6 +79,7 @@ class NvmlSource:
         self._unsupported: tuple[str, ...] = ()
         self._said: SourceState | None = None
         self._inventory_at = float("-inf")
+        self._was_booting = False
 
     async def run(self, emit: Emit) -> None:
         """Observe until cancelled."""
@@ -151,7 +153,7 @@ class NvmlSource:
             self._say("down", explain("SILENT"))
         elif keeper.live:
             self._say("up")
-        if keeper.live and self._clock.monotonic() - self._inventory_at >= REPEAT_S:
+        if keeper.live and self._clock.monotonic() - self._inventory_at >= (EARLY_S if self._was_booting else REPEAT_S):
             self._say_inventory()
 
     def ended(self, error: str) -> None:
@@ -187,4 +189,6 @@ class NvmlSource:
             gpus=gpus,
             expected_gpus=opened.count if opened else None,
         )
-        self._emit(self._complete(seen))
+        told = self._complete(seen)
+        self._was_booting = isinstance(told, NodeSeen) and told.booting
+        self._emit(told)

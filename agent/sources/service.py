@@ -3,13 +3,17 @@
 One ``systemctl show`` for all of them, in a process that is killed when it takes too long. A unit that is not
 installed is nothing to tell of. The fabric manager is a source of its own: without it the GPUs of an NVSwitch board
 cannot be used together, so where the board needs it, or an administrator has enabled it, its silence is one.
+
+In a node's first minutes systemd is asked too whether its start is over: until then services may still come.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from agent.ending import kill
+from agent.sources.boot import boot_at
 from agent.sources.source import Emit
 from vocab.clock import Clock
 from vocab.observations import ServiceSeen, SourceState
@@ -27,6 +31,9 @@ UNITS = (
 PROPERTIES = "Id,LoadState,ActiveState,UnitFileState,NRestarts,InvocationID"
 PERIOD_S = 30.0  # flapping is three restarts in ten minutes
 TIMEOUT_S = 10.0  # systemctl's own patience with the bus is 25 s and more
+STARTING = frozenset({"initializing", "starting"})
+MOST_START_S = 900.0  # a start that is not over by then has a job that hangs: the node is not held back for it
+START_LOOK_S = 5.0
 NVSWITCH = Path("driver/nvidia-nvswitch")  # of /proc: the driver has found NVSwitches
 MOST_OUTPUT = 64 * 1024
 RUNNING = frozenset({"active", "reloading"})
@@ -51,7 +58,9 @@ class ServiceSource:
     ) -> None:
         self._node = node
         self._clock = clock
-        self._command = (systemctl, "show", "--no-pager", f"--property={PROPERTIES}", *units)
+        self._show = (systemctl, "show", "--no-pager")
+        self._units = units
+        self.booting = False  # whether the node's start is not over
         self._proc = proc
         self._period_s = period_s
         self._timeout_s = timeout_s
@@ -62,25 +71,38 @@ class ServiceSource:
         """Observe until cancelled."""
         self._emit = emit
         while True:
-            output, error = await self._ask()
+            await self._look_at_start()
+            output, error = await self._ask(f"--property={PROPERTIES}", *self._units)
             if error is None:
                 self._say("service", "up")
                 self._tell(output)
             else:
                 self._say("service", "degraded", error)
-            await asyncio.sleep(self._period_s)
+            await asyncio.sleep(min(START_LOOK_S, self._period_s) if self.booting else self._period_s)
 
-    async def _ask(self) -> tuple[str, str | None]:
+    async def _look_at_start(self) -> None:
+        """Whether systemd still starts what the node needs; what it does not say is no start."""
+        began = None
+        with contextlib.suppress(OSError):
+            began = boot_at(self._proc)
+        if began is None or self._clock.now() - began >= MOST_START_S:
+            self.booting = False
+            return
+        output, error = await self._ask("--property=SystemState")
+        self.booting = error is None and output.strip().removeprefix("SystemState=") in STARTING
+
+    async def _ask(self, *wanted: str) -> tuple[str, str | None]:
         """What systemctl prints, or why it prints nothing."""
         try:
             child = await asyncio.create_subprocess_exec(
-                *self._command,
+                *self._show,
+                *wanted,
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
             )
         except OSError as error:
-            return "", f"NOT_FOUND: {self._command[0]} cannot be run ({error.strerror}): services are not watched"
+            return "", f"NOT_FOUND: {self._show[0]} cannot be run ({error.strerror}): services are not watched"
         try:
             async with asyncio.timeout(self._timeout_s):
                 out, said = await child.communicate()

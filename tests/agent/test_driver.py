@@ -8,6 +8,7 @@ from agent.config import AgentConfig, read
 from agent.driver import dcgm_source, exporter_source, nvml_source
 from vocab.clock import VirtualClock
 from vocab.errors import ConfigError
+from vocab.observations import AnyObservation, NodeSeen
 
 CONFIG = """
 node = "n1"
@@ -59,3 +60,12 @@ def test_an_exporter_is_read_where_one_is_named(tmp_path: Path) -> None:
 def test_a_wrong_key_is_named(tmp_path: Path, line: str, key: str) -> None:
     with pytest.raises(ConfigError, match=key):
         config_with(tmp_path, line)
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_the_inventory_says_whether_the_start_of_the_node_is_not_over(tmp_path: Path, *, early: bool) -> None:
+    heard: list[AnyObservation] = []
+    source = nvml_source(config_with(tmp_path, ""), VirtualClock(), None, booting=lambda: early)
+    source._emit = heard.append  # without a child: only what it tells counts here
+    source.ended("LIBRARY_NOT_FOUND")
+    assert [one.booting for one in heard if isinstance(one, NodeSeen)] == [early]

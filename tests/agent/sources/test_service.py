@@ -1,5 +1,6 @@
 """Units as systemctl shows them: a stand-in program prints what a real one was seen to print."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,37 @@ async def test_a_unit_is_told_with_its_restarts_and_a_mark_of_its_start(systemct
         assert (seen.unit, seen.active, seen.restarts) == ("nvidia-persistenced.service", True, 2)
         assert seen.started_at == "d2e6f0a91f0e4c27a43f18b9a0a1f0aa"
         assert {one.unit for one in found.all(ServiceSeen)} == {"nvidia-persistenced.service"}
+
+
+async def test_a_node_is_booting_until_its_start_is_over_and_never_for_long(systemctl):
+    (systemctl.parent / "output").write_text("")
+    says = systemctl.parent / "state"
+    systemctl.write_text(f'#!/bin/sh\ncase "$*" in *SystemState*) cat {says};; esac\n')
+    (systemctl.parent / "proc").mkdir()
+    looking = source(systemctl)
+    says.write_text("SystemState=starting\n")
+    begin(systemctl, ago_s=60.0)
+    async with running(looking):
+        await until(lambda: looking.booting)
+        says.write_text("SystemState=degraded\n")
+        await until(lambda: not looking.booting)
+        says.write_text("SystemState=starting\n")
+        await until(lambda: looking.booting)
+        begin(systemctl, ago_s=1_000.0)
+        await until(lambda: not looking.booting)
+
+
+def begin(systemctl: Path, ago_s: float) -> None:
+    """The node's boot was so long ago."""
+    beside = systemctl.parent / "proc" / "stat.new"
+    beside.write_text(f"cpu 1 2 3\nbtime {int(SystemClock().now() - ago_s)}\n")
+    beside.replace(systemctl.parent / "proc" / "stat")
+
+
+async def until(holds):
+    async with asyncio.timeout(10):
+        while not holds():
+            await asyncio.sleep(0.01)
 
 
 async def test_an_enabled_fabric_manager_that_is_not_active_is_a_source_that_is_down(systemctl):
