@@ -88,7 +88,8 @@ class Conductor:
 
     def orders(self) -> tuple[OwnerOrder, ...]:
         """What managers and owners are asked to do by the controller that decides, as the disk has it."""
-        known = self.decides and self._shown.down is None and self._shown.settled.is_set()
+        sure = self._shared is None or self._shared.leader.is_sure
+        known = sure and self._shown.down is None and self._shown.settled.is_set()
         return self.mind.core.orders() if known else ()
 
     async def submit(self, submission: Submission) -> list[AnyLine]:

@@ -15,8 +15,8 @@ from vocab.errors import Unreachable
 
 log = logging.getLogger(__name__)
 
-RENEW_S = 1.0
-TTL_S = 3.0  # three renewals: two may be late. A new leader decides within 5 s of the death of the last
+RENEW_S = 0.75
+TTL_S = 2.5  # three renewals: two may be late. A new leader decides within 5 s of the death of the last
 LOOK_S = 0.25
 
 
@@ -35,6 +35,12 @@ class Leader:
     def age_s(self) -> float | None:
         """How long ago the lease was renewed, as far as we know; None if it was never seen."""
         return None if self._renewed is None else self._clock.monotonic() - self._renewed
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether nobody else can have taken the lease meanwhile: what is done outside the database asks this first."""
+        age_s = self.age_s
+        return self.term is not None and age_s is not None and age_s < TTL_S
 
     async def campaign(self) -> None:
         """Return once this controller decides."""

@@ -29,6 +29,8 @@ COMMANDS = {
     "doctor": "what this node lacks to see its GPUs whole",
     "diag": "check GPUs actively: quick, medium or burn",
     "record": "what a node saw of late, for replay",
+    "backup": "all that a controller remembers, as one file",
+    "restore": "put a backup in place of what a controller remembers",
     "replay": "play recordings through the whole decision chain",
 }
 

@@ -37,6 +37,10 @@ class Database(Protocol):
         """Keep others from changing the tables until this transaction ends."""
         ...
 
+    async def renumber(self, connection: AsyncConnection, table: str) -> None:
+        """Go on numbering after the rows that were put into ``table`` with their numbers."""
+        ...
+
     def advice(self, cause: str) -> str:
         """What to do about an error."""
         ...
@@ -67,6 +71,9 @@ class Sqlite(msgspec.Struct, frozen=True):
         """Take the write lock now, not at the first write."""
         await connection.exec_driver_sql("END")
         await connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+    async def renumber(self, connection: AsyncConnection, table: str) -> None:
+        """SQLite numbers after the highest by itself."""
 
     def advice(self, cause: str) -> str:
         """What to do about an error."""
@@ -158,6 +165,15 @@ class Postgres(msgspec.Struct, frozen=True):
     async def lock_shape(self, connection: AsyncConnection) -> None:
         """Wait for whoever changes the tables now; the lock ends with the transaction, so a pooler is no harm."""
         await connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": SHAPING})
+
+    async def renumber(self, connection: AsyncConnection, table: str) -> None:
+        """Set the sequence of the column ``id``, if the table has one."""
+        owned = "SELECT pg_get_serial_sequence(:name, column_name) FROM information_schema.columns"
+        named = text(f"{owned} WHERE table_name = :name AND column_name = 'id'")
+        sequence = (await connection.execute(named, {"name": table})).scalar_one_or_none()
+        if sequence is not None:
+            highest = f'SELECT setval(:sequence, coalesce(max(id), 0) + 1, false) FROM "{table}"'  # noqa: S608 - ours
+            await connection.execute(text(highest), {"sequence": sequence})
 
     def advice(self, cause: str) -> str:
         """What to do about an error."""

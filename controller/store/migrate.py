@@ -17,6 +17,7 @@ async def upgrade(engine: AsyncEngine, database: Database, to: str = "head") -> 
     """Take every step that is missing, all in one transaction. Raises ConfigError if that cannot be, saying why."""
     try:
         async with engine.begin() as connection:
+            await database.lock_shape(connection)
             await reshape(connection, database, to)
     except DBAPIError as error:
         raise ConfigError(f"database {database} cannot be used: {error.orig}") from error
@@ -31,13 +32,19 @@ async def reshape(connection: AsyncConnection, database: Database, to: str) -> N
     logging.getLogger("alembic").setLevel(logging.WARNING)  # before the import, which logs too
     from alembic.util.exc import CommandError
 
-    await database.lock_shape(connection)
     try:
         await connection.run_sync(_upgrade, to)
     except CommandError as error:
         raise ConfigError(
             f"database {database} was written by a newer version ({error}); install that version or restore a copy"
         ) from error
+
+
+def head() -> str:
+    """The revision of the shape that this version needs."""
+    from alembic.script import ScriptDirectory
+
+    return str(ScriptDirectory(str(SCRIPTS)).get_current_head())
 
 
 def _upgrade(connection: Connection, to: str) -> None:

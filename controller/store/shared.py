@@ -19,6 +19,7 @@ from vocab.errors import Deposed, Unreachable
 
 NOW: Any = func.extract("epoch", func.clock_timestamp())
 LOCK_MS = 500  # how long a new holder waits for the row
+HELD_S = 10.0  # a lease that was renewed less long ago may be in use
 KEPT_S = 30.0  # sightings, and answers that nobody fetched
 MOST = 256  # rows of the inbox in one turn
 _HELD = "leader"

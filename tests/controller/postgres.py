@@ -20,7 +20,7 @@ import asyncpg
 
 from controller.store.dialects import Postgres
 from controller.store.store import Store
-from tests.programs import lacking
+from tests.programs import lacking, need
 
 INSTALL = "apt-get install postgresql"
 ROLE = "corral"
@@ -52,7 +52,7 @@ class Server:
         self.secret.chmod(0o600)
         shutil.chown(self.secret, USER)
         command = [program("initdb"), "-D", str(self.folder / "db"), "-U", ROLE, "-A", "scram-sha-256"]
-        command += ["--pwfile", str(self.secret), "--no-sync", "-E", "UTF8", "--locale=C.UTF-8"]
+        command += ["--pwfile", str(self.secret), "--no-sync", "-E", "UTF8", "--locale=C.UTF-8", "--wal-segsize=1"]
         subprocess.run(command, check=True, user=USER, env=_environment(), capture_output=True)
 
     def start(self) -> None:
@@ -94,6 +94,13 @@ class Server:
         for child in self._children():
             os.kill(child, signal.SIGCONT)
         os.killpg(self._process.pid, signal.SIGCONT)
+
+    def limit(self, file_bytes: int | str) -> None:
+        """Let no file grow beyond this, as on a full disk; the log of writes lies in small files."""
+        assert self._process is not None
+        for pid in (self._process.pid, *self._children()):
+            command = [need("prlimit", "apt-get install util-linux"), "--pid", str(pid), f"--fsize={file_bytes}:"]
+            subprocess.run(command, check=False, user=USER, env=_environment())  # a child may have ended meanwhile
 
     def _children(self) -> list[int]:
         assert self._process is not None
