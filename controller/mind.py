@@ -254,8 +254,9 @@ class Mind:
 
     def write(self, now: float) -> Write:
         """All that this turn must store."""
-        known = {**self.facts, **self._facts}
-        nodes = known if self._lines else self._touched & known.keys()
+        known = {**self.facts, **self._facts} if self._facts else self.facts
+        untold = self.core.untold()
+        nodes = known if untold is None else sorted((self._touched | set(untold)) & known.keys())
         return Write(
             at=now,
             lines=self._lines,

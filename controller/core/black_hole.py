@@ -87,10 +87,8 @@ def _say(fleet: Fleet, subject: Subject, node: str, failed: list[FailedStart], n
 
 def hold(fleet: Fleet, now: float) -> Iterator[HoldLine]:
     """Keep new work away. Other holds and what runs there are not touched."""
-    for key in list(fleet.ledger.open_incidents):
-        incident = fleet.ledger.incidents[key]
-        if incident.code == CODE:
-            yield from _hold(fleet, incident, now)
+    for key in fleet.ledger.docket.incidents(CODE):
+        yield from _hold(fleet, fleet.ledger.incidents[key], now)
 
 
 def _hold(fleet: Fleet, incident: IncidentLine, now: float) -> Iterator[HoldLine]:

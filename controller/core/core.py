@@ -6,7 +6,7 @@ that the caller gave.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from msgspec.structs import replace
 
@@ -42,6 +42,7 @@ from controller.core.desired import desired
 from controller.core.fleet import Fleet
 from controller.core.fork import fork
 from controller.core.hearing import hear
+from controller.core.ledger import COUNTED
 from controller.core.order import in_order
 from controller.core.preview import Preview
 from controller.core.settings import Settings
@@ -49,7 +50,7 @@ from controller.core.stimuli import AnyStimulus, Asked
 from controller.core.views import OwnerOrder, View
 from vocab.catalogue import codes
 from vocab.catalogue.row import CodeRow
-from vocab.lines import AnyLine, FinalLine
+from vocab.lines import AnyLine, EventLine, FinalLine
 from vocab.messages import Desired
 
 RULES: tuple[Callable[[Fleet, float], Iterable[AnyLine]], ...] = (
@@ -94,6 +95,7 @@ class Core:
         self._fleet = Fleet(settings or Settings(), row)
         self._album = Album(self._fleet)
         self._now = 0.0
+        self._has_rested_at: float | None = None  # when the rules last had nothing to say
 
     def fold(self, line: AnyLine) -> None:
         """Take a stored line back in: no decision is taken. In the order in which they were stored."""
@@ -106,7 +108,12 @@ class Core:
         ``now`` is seconds since the epoch and must not go back between calls (the caller keeps it rising).
         """
         self._begin(now)
-        return self._conclude(self._say(hear(self._fleet, stimulus, now)), now)
+        said = self._say(hear(self._fleet, stimulus, now))
+        if self._has_rested_at == now and self._is_only_history(said):
+            said += self._examine(now)
+            if len(said) == 1:  # the rules have come to rest at this moment, and it gives them nothing to look at
+                return said
+        return self._conclude(said, now)
 
     def see(self, stimulus: AnyStimulus, now: float) -> None:
         """Take in what is so, and conclude nothing: another controller's core decides, and its lines are folded.
@@ -152,6 +159,13 @@ class Core:
         """
         return desired(self._fleet, node)
 
+    def untold(self) -> Collection[str] | None:
+        """The nodes whose ``desired`` may be another than when this was last asked; None: that of any node."""
+        work = self._fleet.work
+        found, work.untold = work.untold, {}
+        every, work.all_untold = work.all_untold, False
+        return None if every else found
+
     def view(self) -> View:
         """The fleet as of the last ``take`` or ``tick``."""
         return self._album.view(self._now)
@@ -185,6 +199,14 @@ class Core:
             said += self._say(words.announce(self._fleet, now))
         return in_order(said)
 
+    def _is_only_history(self, said: list[AnyLine]) -> bool:
+        """Whether nothing was heard but an event that no condition, incident or count rests on so far."""
+        if self._fleet.stirred or len(said) != 1 or not isinstance(said[0], EventLine):
+            return False
+        event, ledger = said[0].event, self._fleet.ledger
+        rests = ledger.conditions_of_event.get(event.id) or ledger.incidents_of_event.get(event.id)
+        return not rests and event.code not in COUNTED
+
     def _settle(self, said: list[AnyLine], now: float) -> None:
         """Apply the rules until none has anything to say."""
         for _ in range(MOST_ROUNDS):
@@ -193,6 +215,7 @@ class Core:
                 decided += self._say(rule(self._fleet, now))
             if not decided:
                 self._fleet.work.rest()
+                self._has_rested_at = now
                 return
             said += decided
         raise AssertionError(f"the rules do not come to rest: {said[-1]}")

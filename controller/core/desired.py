@@ -6,7 +6,7 @@ agent's own fences are not told back to it.
 
 from controller.core.fleet import Fleet
 from controller.core.holds import is_fence
-from controller.core.kinds import REPAIRS, STARTED
+from controller.core.kinds import REPAIRS
 from controller.core.pause import note_on
 from controller.core.replicas import Life, Replica
 from controller.core.stimuli import Deployment
@@ -15,7 +15,7 @@ from vocab.messages import Desired, HoldSpec, Order, ReplicaSpec
 from vocab.observations import Member
 from vocab.states import ActionKind, ActionState, Level
 
-ON_THE_NODE = tuple(kind for kind in REPAIRS if kind is not ActionKind.POWER_CYCLE)  # that is the controller's own deed
+ON_THE_NODE = {ActionKind.VALIDATE, *REPAIRS} - {ActionKind.POWER_CYCLE}  # that is the controller's own deed
 PHASES = {Life.RUN: "run", Life.DRAIN: "drain", Life.STOP: "stop"}
 SAID_BY = {  # which action a phase answers
     Life.RUN: ActionKind.START_REPLICA,
@@ -50,10 +50,12 @@ def _healthy(fleet: Fleet, node: str) -> dict[str, float]:
 
 
 def _holds(fleet: Fleet, node: str) -> tuple[HoldSpec, ...]:
+    subjects = [Subject(node=node), *(Subject(gpu=gpu.identity.uuid) for gpu in fleet.gpus_at(node))]
     found = [
         HoldSpec(id=hold.id, gpu=hold.subject.gpu, owner=hold.owner, reason=hold.reason)
-        for hold in fleet.ledger.holds.values()
-        if not is_fence(hold) and (hold.subject.node == node or _is_on(fleet, hold.subject.gpu, node))
+        for subject in subjects
+        for hold in fleet.ledger.standing(subject)
+        if not is_fence(hold)
     ]
     return tuple(sorted(found, key=lambda hold: hold.id))
 
@@ -94,12 +96,13 @@ def _members(replica: Replica) -> tuple[Member, ...]:
 
 
 def _orders(fleet: Fleet, node: str) -> tuple[Order, ...]:
+    started = [fleet.ledger.actions[key] for key in fleet.ledger.started]
     found = [
         _order(action)
-        for action in fleet.ledger.live(ActionKind.VALIDATE, *ON_THE_NODE)
-        if action.state in STARTED and (action.subject.node == node or _is_on(fleet, action.subject.gpu, node))
+        for action in started
+        if action.of in ON_THE_NODE and (action.subject.node == node or _is_on(fleet, action.subject.gpu, node))
     ]
-    restarts = [a for a in fleet.ledger.live(ActionKind.RESTART_REPLICA) if a.state is ActionState.ORDERED]
+    restarts = [a for a in started if a.of is ActionKind.RESTART_REPLICA and a.state is ActionState.ORDERED]
     found += [_order(a) for a in restarts if (r := fleet.roster.find(a.subject.replica)) and r.node == node]
     return tuple(sorted(found, key=lambda order: order.id))
 

@@ -19,13 +19,14 @@ FLEET = Subject()
 def judge(fleet: Fleet, now: float) -> Iterator[ConditionLine | NoteLine]:
     """Open or end the doubt about the fleet."""
     ledger = fleet.ledger
-    waiting = [h for h in ledger.would_holds.values() if h.budget is not None and h.at > ledger.discarded_at]
+    found = (h for h in ledger.would_holds.values() if h.budget is not None and h.at > ledger.discarded_at)
+    waiting = next(found, None)
     key = ledger.open_conditions.get((FLEET, TOO_MUCH, None))
-    if key is not None and not waiting:
+    if key is not None and waiting is None:
         yield conditions.end(ledger.conditions[key], now)
-    elif key is None and waiting:
+    elif key is None and waiting is not None:
         yield _open(fleet, now)
-        first = waiting[0].budget
+        first = waiting.budget
         text = f"{first.used:g} of {first.limit:g} {first.of}" if first is not None else ""
         yield NoteLine(at=now, subject=FLEET, code=TOO_MUCH, text=f"over budget: {text}; look before you act")
 

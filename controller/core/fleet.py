@@ -60,8 +60,6 @@ class Fleet:
         self._pool_of: dict[str, str] = {}
         self._gpus_at: dict[str, dict[str, None]] = defaultdict(dict)
 
-    # -- what comes in --------------------------------------------------------------------------------
-
     def fold(self, line: AnyLine) -> None:
         """Take a decision in."""
         self.ledger.fold(line)
@@ -176,6 +174,7 @@ class Fleet:
         if gone is not None:
             del self._gpus_at[gone.node][uuid]
             self.work.unsure[uuid] = None
+            self.work.untold[gone.node] = None
 
     def _watch(self, uuid: str) -> None:
         gpu = self.gpus[uuid]
@@ -222,8 +221,6 @@ class Fleet:
             self.touch(subject)
         return bool(due)
 
-    # -- what must be looked at -----------------------------------------------------------------------
-
     def touch(self, subject: Subject) -> None:
         """It has changed; so may have what it is on, what is on it, and what shares its GPUs."""
         self.work.words[subject] = None
@@ -235,6 +232,7 @@ class Fleet:
             self._touch_replica(subject.replica)
         elif subject.deployment is not None:
             self.work.deployments[subject.deployment] = None
+            self.work.untold |= dict.fromkeys(replica.node for replica in self.roster.of(subject.deployment))
             self.work.turn(subject.deployment)
         else:
             self._touch_leave()
@@ -243,14 +241,14 @@ class Fleet:
         self.work.unsure[uuid] = None
         gpu = self.gpus.get(uuid)
         if gpu is not None:
-            self.work.looks[gpu.node] = None
+            self.work.looks[gpu.node] = self.work.untold[gpu.node] = None
             self.work.turn(gpu.node)
         for replica in self.roster.on(uuid):
             self._note(replica)
 
     def _touch_node(self, name: str) -> None:
         self.work.nodes[name] = None
-        self.work.looks[name] = None
+        self.work.looks[name] = self.work.untold[name] = None
         self.work.turn(name)
         for uuid in self._gpus_at.get(name, ()):
             self.work.words[Subject(gpu=uuid)] = None
@@ -270,7 +268,7 @@ class Fleet:
 
     def _note(self, replica: Replica) -> None:
         self.work.words[replica.subject] = None
-        self.work.looks[replica.node] = None
+        self.work.looks[replica.node] = self.work.untold[replica.node] = None
         self.work.replicas[replica.id] = None
         self.work.doubtful[replica.id] = None
         self.work.deployments[replica.deployment] = None
@@ -287,6 +285,7 @@ class Fleet:
         self.work.replicas |= dict.fromkeys(self.roster.living)
         self.work.doubtful |= dict.fromkeys(self.roster.living)
         self.work.deployments |= dict.fromkeys(self.deployments)
+        self.work.all_untold = True
         self.work.turn(None)
 
     def _rests_on(self, incident: IncidentLine) -> list[str]:
@@ -315,8 +314,6 @@ class Fleet:
                 found.append(incident)
         self.work.marks = marks
         return found
-
-    # -- what rules ask -------------------------------------------------------------------------------
 
     def level(self, node: str) -> Level | None:
         """What automation may do there; None while the node has not said."""

@@ -17,13 +17,13 @@ from controller.core.settings import PROVEN_S, RESET_TTL_S
 from vocab.lines import ActionLine, ConditionLine, Subject
 from vocab.states import ActionKind, ActionState
 
-CODES = frozenset({"remap_pending"})
+CODE = "remap_pending"
 
 
 def when_idle(fleet: Fleet, now: float) -> Iterator[ActionLine]:
     """Reset the idle GPUs that wait for it."""
-    for (subject, code, _), key in list(fleet.ledger.open_conditions.items()):
-        if code in CODES and subject.gpu in fleet.gpus:
+    for subject, key in fleet.ledger.docket.conditions(CODE):
+        if subject.gpu in fleet.gpus:
             yield from _reset(fleet, fleet.ledger.conditions[key], now)
 
 

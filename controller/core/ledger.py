@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from controller.core.docket import Docket
 from controller.core.kinds import STARTED
 from controller.core.names import token_order
 from vocab.events import Event, Severity
@@ -27,6 +28,7 @@ from vocab.lines import (
 from vocab.states import TERMINAL_ACTIONS, ActionKind, ActionState, ClearsOn, NodeState
 
 LEAVING = {"gpu_replaced": "replaced", "gpu_removed": "removed"}  # events of a GPU that was taken away on purpose
+COUNTED = frozenset({"replica_died", *LEAVING})  # events that the ledger itself takes something from
 FLEET = Subject()
 BY_REPAIR = frozenset({ClearsOn.RESET, ClearsOn.REBOOT})
 POLICY = "policy"  # the owner of what is held for a fault
@@ -66,6 +68,7 @@ class Ledger:
         self.open_conditions: dict[tuple[Subject, str, str | None], str] = {}
         self.conditions_of_event: dict[str, list[str]] = defaultdict(list)
         self.conditions_of: dict[Subject, dict[str, None]] = defaultdict(dict)  # open ones
+        self.docket = Docket()
         self.incidents: dict[str, IncidentLine] = {}
         self.open_incidents: dict[str, int] = {}  # with a number that tells which was opened first
         self.incidents_of_event: dict[str, list[str]] = defaultdict(list)
@@ -169,13 +172,16 @@ class Ledger:
             self.conditions_of[line.subject].pop(line.id, None)
             if self.open_conditions.get(key) == line.id:
                 del self.open_conditions[key]
+                self.docket.ended(key)
         else:
             self.open_conditions[key] = line.id
+            self.docket.opened(key, line.id)
             self.conditions_of[line.subject][line.id] = None
 
     def _fold_incident(self, line: IncidentLine) -> None:
         known = self.incidents.get(line.id)
         self.incidents[line.id] = line
+        self.docket.fold_incident(line)
         for suspect in line.suspects:
             if suspect.confidence != "low":
                 self.suspected[suspect.gpu].setdefault(line.id, line.at)

@@ -24,10 +24,10 @@ LOST_DEVICES = "container_device_access_lost"
 
 def one_by_one(fleet: Fleet, now: float) -> Iterator[ActionLine]:
     """The next drain that is due, on each node and of each deployment one at a time; the others' turn comes later."""
-    for key in list(fleet.ledger.open_incidents):
+    for key in fleet.ledger.docket.incidents(LOST_DEVICES):
         incident = fleet.ledger.incidents[key]
         replica = fleet.roster.living.get(incident.subject.replica or "")
-        if incident.code == LOST_DEVICES and replica is not None and not is_over(fleet, incident):
+        if replica is not None and not is_over(fleet, incident):
             yield from _turn(fleet, incident, replica, now)
 
 

@@ -60,7 +60,7 @@ def call(fleet: Fleet, now: float) -> Iterator[ActionLine]:
 def _of_interest(fleet: Fleet) -> list[Replica]:
     """The replicas with an open condition, and those whose restart is not over."""
     ledger = fleet.ledger
-    names = [subject.replica for subject, _, _ in ledger.open_conditions if subject.replica is not None]
+    names = ledger.docket.replicas()
     names += [action.subject.replica or "" for action in ledger.live(ActionKind.RESTART_REPLICA)]
     found = (fleet.roster.living.get(name) for name in dict.fromkeys(names))
     return [replica for replica in found if replica is not None]

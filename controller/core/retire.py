@@ -69,7 +69,7 @@ def replicas_at(fleet: Fleet, incident: IncidentLine) -> list[Replica]:
 
 def off_suspects(fleet: Fleet, now: float) -> Iterator[ActionLine]:
     """Drain replicas from GPUs that are held for a suspicion: that incident is about the replica, not the GPU."""
-    for key in list(fleet.ledger.open_incidents):
+    for key in fleet.ledger.docket.suspecting():
         incident = fleet.ledger.incidents[key]
         for suspect in incident.suspects if incident.subject.gpu is None else ():
             place = Subject(gpu=suspect.gpu)

@@ -44,7 +44,7 @@ def _rank(suspect: Suspect) -> int:
 
 def hold_repeated(fleet: Fleet, now: float) -> Iterator[HoldLine]:
     """Hold what is suspected for the second time within a day."""
-    for key in list(fleet.ledger.open_incidents):
+    for key in fleet.ledger.docket.suspecting():
         incident = fleet.ledger.incidents[key]
         for suspect in incident.suspects:
             if _rank(suspect) >= ORDER.index("medium") and _before(fleet, incident, suspect, now):

@@ -27,6 +27,8 @@ class Work:
         self.booted: dict[str, None] = {}  # nodes with another boot than before
         self.looks: dict[str, None] = {}  # nodes that look another way than when they were drawn last
         self.readings: dict[str, None] = {}  # nodes with newer readings than those
+        self.untold: dict[str, None] = {}  # nodes that may have to be told something new
+        self.all_untold = True
         self.unsure: dict[str, None] = {}  # GPUs that may have become free, or may not be any longer
         self.marks: dict[str, Mark] = {}  # by incident: at the beginning of this round
         self.quiet: dict[str, Mark] = {}  # by incident: where nothing was to be done

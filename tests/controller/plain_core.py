@@ -94,6 +94,9 @@ class PlainCore(Core):
         )
         return Desired(node=node, epoch=0, generation=0, level=Level.OBSERVE, paused=self.paused, holds=holds)
 
+    def untold(self) -> None:
+        return None
+
     def view(self) -> View:
         return View(
             paused=self.paused,

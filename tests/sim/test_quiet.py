@@ -48,3 +48,25 @@ def test_looking_only_at_what_has_changed_decides_the_same(
     moves: list[tuple[tuple[str, tuple[int, int], str], int]],
 ) -> None:
     assert played(World, moves) == played(RestlessWorld, moves)
+
+
+class ThoroughCore(Core):
+    """Lets the rules conclude after every single event."""
+
+    def take(self, stimulus: AnyStimulus, now: float) -> list[AnyLine]:
+        self._has_rested_at = None
+        return super().take(stimulus, now)
+
+
+class ThoroughWorld(World):
+    """A world with such a core."""
+
+    make_core = ThoroughCore
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(plays)
+def test_events_on_which_nothing_rests_are_heard_together_and_decide_the_same(
+    moves: list[tuple[tuple[str, tuple[int, int], str], int]],
+) -> None:
+    assert played(World, moves) == played(ThoroughWorld, moves)
