@@ -4,7 +4,7 @@ import click
 
 from vocab.errors import InputError
 
-HELP = """Find GPU faults in kernel logs of any form: kmsg, dmesg, syslog, journal text or JSON, gzip, - for stdin.
+HELP = """Find GPU faults in kernel logs of any form: kmsg, dmesg, syslog, journal (text, JSON, export), gzip, or -.
 
 Exit code 1 if an error or critical event is found, 2 if a file is not readable."""
 

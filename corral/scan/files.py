@@ -1,4 +1,4 @@
-"""Files of kernel log as blocks of whole lines: plain or gzip, standard input; and the journal's JSON form.
+"""Files of kernel log as blocks of whole lines: plain or gzip, standard input; and the journal's own forms.
 
 A file of any size, and a line of any length, takes the same memory.
 """
@@ -10,15 +10,18 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BufferedIOBase, BufferedReader
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, cast
 
 import msgspec
 
+from corral.scan.journal_forms import EXPORT, PRETTY, exported, pretty
 from vocab.errors import InputError
 from vocab.events import rfc3339
 
 _BLOCK = 1 << 20  # bytes read at once
+_ENTRIES = 512  # of a journal, handled at once
 MAX_LINE = 64 * 1024  # characters that are kept of a line; kernel records are cut at about one thousand
 _GZIP = b"\x1f\x8b"
 # Forms that would look like a log in which nothing is wrong: how they begin, and what to do.
@@ -67,14 +70,20 @@ def blocks(path: str) -> Iterator[str]:
     """Whole lines of a file (``-``: standard input), joined by newlines. Raises InputError naming path and reason."""
     try:
         with _opened(path) as stream:
-            yield from _cut(stream)
+            begin = stream.peek(16)[:16]
+            if begin.startswith(EXPORT):
+                yield from _joined(exported(stream))
+            elif begin.startswith(PRETTY):
+                yield from _joined(pretty(stream))
+            else:
+                yield from _cut(stream)
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(f"{path}: cannot be read: {reason}") from error
 
 
 @contextmanager
-def _opened(path: str) -> Iterator[BufferedIOBase]:
+def _opened(path: str) -> Iterator[BufferedReader | gzip.GzipFile]:
     if path == "-":
         yield _unpacked(cast("BufferedReader", sys.stdin.buffer))
         return
@@ -82,12 +91,18 @@ def _opened(path: str) -> Iterator[BufferedIOBase]:
         yield _unpacked(raw)
 
 
-def _unpacked(raw: BufferedReader) -> BufferedIOBase:
+def _unpacked(raw: BufferedReader) -> BufferedReader | gzip.GzipFile:
     begin = raw.peek(8)
     for mark, reason in _FOREIGN:
         if begin.startswith(mark):
             raise OSError(reason)
     return gzip.GzipFile(fileobj=raw) if begin.startswith(_GZIP) else raw
+
+
+def _joined(lines: Iterator[str]) -> Iterator[str]:
+    """Blocks of some hundred lines."""
+    while block := list(islice(lines, _ENTRIES)):
+        yield "\n".join(block)
 
 
 def _cut(stream: BufferedIOBase) -> Iterator[str]:

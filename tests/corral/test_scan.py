@@ -272,3 +272,41 @@ def test_colours_of_a_terminal_are_no_part_of_a_line(run):
     code, out, _ = run(f"\x1b[32m[   12.500000] \x1b[0m{line}\n")
     event = json.loads(out)
     assert (code, event["code"], event["kernel_s"]) == (1, "xid:79", 12.5)
+
+
+ENTRY = {
+    "__CURSOR": "s=1;i=2", "__REALTIME_TIMESTAMP": "1796000000000000", "_SOURCE_MONOTONIC_TIMESTAMP": "12500000",
+    "_TRANSPORT": "kernel", "_HOSTNAME": "n7", "SYSLOG_FACILITY": "0", "MESSAGE": LOST,
+}  # fmt: skip
+
+
+def in_export(entry):
+    return "".join(f"{name}={value}\n" for name, value in entry.items()).encode() + b"\n"
+
+
+def in_pretty(entry):
+    return json.dumps(entry, indent="\t", separators=(",", " : ")).encode() + b"\n"
+
+
+@pytest.mark.parametrize("form", [in_export, in_pretty])
+@pytest.mark.parametrize("packed", [bytes, gzip.compress])
+def test_the_journals_other_forms_say_what_its_json_says(events, form, packed):
+    others = ENTRY | {"_TRANSPORT": "stdout", "MESSAGE": "nothing of the kernel's"}
+    text = b"".join(form(ENTRY | {"MESSAGE": f"line {n}"}) for n in range(700)) + form(others) + form(ENTRY)
+    (event,) = events(packed(text))
+    (same,) = events(json.dumps(ENTRY) + "\n")
+    assert event == same
+    assert (event["code"], event["node"], event["kernel_s"]) == ("xid:79", "n7", 12.5)
+
+
+def test_a_field_of_the_export_form_that_is_no_plain_text_is_read_by_its_length(run):
+    value = LOST.encode() + b"\n\xff_CONTINUED=1"
+    plain = in_export({name: value for name, value in ENTRY.items() if name != "MESSAGE"})[:-1]
+    blob = b"MESSAGE\n" + len(value).to_bytes(8, "little") + value + b"\n"
+    code, out, _ = run(plain + b"COREDUMP\n" + (10**6).to_bytes(8, "little") + bytes(10**6) + b"\n" + blob + b"\n")
+    assert (code, json.loads(out)["code"]) == (1, "xid:79")
+
+
+@pytest.mark.parametrize("cut", [b"__CURSOR=s=1\nMESSAGE\n\x05", b"__CURSOR=s=1\nMESSAGE", b'{\n\t"MESSAGE" : "x'])
+def test_a_journal_that_was_cut_ends_there(run, cut):
+    assert run(cut)[:2] == (0, "")
