@@ -1,5 +1,6 @@
 """Policies over the interface: adopted, gone back to, compared with what is in force. Incidents that people judge."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from controller.config import PoolConfig
 from controller.mind import real_core
 from controller.store.records import Write
 from tests.controller.house import House, batch, event, facts, house, uuid
+from tests.controller.postgres import Server
 from vocab.errors import InputError, Refused
 from vocab.states import Level
 
@@ -168,3 +170,32 @@ async def test_an_incident_is_closed_with_a_verdict_that_counts_for_its_rule(tmp
             await home.post("incidents/i-none/close", {"verdict": "right"})
         with pytest.raises(InputError, match="verdict"):
             await home.post(f"incidents/{incident['id']}/close", {"verdict": "maybe"})
+
+
+# -- several controllers ---------------------------------------------------------------------------------
+
+
+async def shows(home: House, version: str) -> None:
+    """Wait until this controller works by a policy."""
+    async with asyncio.timeout(20):
+        while (await home.get("policy"))["version"] != version:
+            await asyncio.sleep(0.02)
+
+
+async def test_what_one_controller_is_told_to_adopt_is_in_force_for_all_and_for_the_next_that_decides(
+    tmp_path: Path, postgres: Server
+) -> None:
+    keys: dict[str, Any] = {"make_core": real_core, **postgres.settings(postgres.fresh())}
+    async with house(tmp_path / "b", **keys) as second:
+        async with house(tmp_path / "a", **keys) as first:
+            follower = first if second.inside.conductor.decides else second
+            assert (await adopt(follower, QUIET))["number"] == 2
+            await shows(first, "quiet")
+            await shows(second, "quiet")
+            await adopt(follower, STRICT)
+            await follower.post("policy/reverts", {"number": 2, "reason": "too strict"})
+            await shows(first, "quiet")
+            await shows(second, "quiet")
+        async with house(tmp_path / "c", **keys) as third:
+            await shows(third, "quiet")
+            assert [number for number, _ in await numbers(third)] == [4, 3, 2, 1]
