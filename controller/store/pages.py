@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import select
+from sqlalchemy import Select, select, union_all
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from controller.store import change
@@ -37,20 +37,27 @@ async def events_before(
         value = getattr(wanted, name)
         if value is not None:
             query = query.where(events.c[name] == value)
-    if wanted.severity is not None:
-        query = query.where(events.c.severity >= wanted.severity.rank)
     if wanted.since is not None:
         query = query.where(events.c.at >= wanted.since)
     if wanted.until is not None:
         query = query.where(events.c.at < wanted.until)
     if place is not None:
         query = query.where(events.c.stored < place)
+    if wanted.severity is not None:
+        query = _as_bad_as(wanted.severity, query, limit + 1)
     rows = (await connection.execute(query)).all()
     found = rows[:limit]
     return (
         [msgspec.json.decode(row.body, type=Event) for row in reversed(found)],
         found[-1].stored if len(rows) > limit else None,
     )
+
+
+def _as_bad_as(least: Severity, query: Select[Any], limit: int) -> Select[Any]:
+    """The newest of ``query`` of this severity or worse: of each severity by its index, for the bad ones are few."""
+    ranks = [each.rank for each in Severity if each.rank >= least.rank]
+    each = union_all(*(select(query.where(events.c.severity == rank).subquery()) for rank in ranks)).subquery()
+    return select(each).order_by(each.c.stored.desc()).limit(limit)
 
 
 async def lines_before(

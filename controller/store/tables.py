@@ -85,6 +85,8 @@ events = Table(
     Index("events_by_stored", "stored"),
     Index("events_by_gpu", "gpu", "stored"),
     Index("events_by_node", "node", "stored"),
+    Index("events_by_code", "code", "stored"),
+    Index("events_by_severity", "severity", "stored"),
     Index("events_by_age", "at"),
 )
 
