@@ -9,6 +9,8 @@ import asyncio
 
 from msgspec.structs import replace
 
+from controller.core.preview import Preview
+from controller.core.stimuli import Asked
 from controller.core.views import OwnerOrder, View
 from controller.export import Export
 from controller.mind import Mind
@@ -91,6 +93,13 @@ class Conductor:
         sure = self._shared is None or self._shared.leader.is_sure
         known = sure and self._shown.down is None and self._shown.settled.is_set()
         return self.mind.core.orders() if known else ()
+
+    async def preview(self, asked: Asked) -> Preview:
+        """What an order would lead to, as the disk has the fleet; nothing is done. Raises Unreachable."""
+        await self.view()
+        if not self._shown.settled.is_set():
+            raise Unreachable("the store does not answer")
+        return self.mind.core.preview(asked, self._steady.now())
 
     async def submit(self, submission: Submission) -> list[AnyLine]:
         """Have it thought about; the lines that it led to, once they are on disk. Raises Unreachable."""

@@ -53,7 +53,7 @@ class Powering:
         """Look and act until cancelled."""
         while True:
             await asyncio.sleep(self._look_s)
-            view = self._conductor.look()
+            view = self._conductor.look() if self._conductor.decides else None
             for action in view.actions if view is not None else ():
                 if action.of is ActionKind.POWER_CYCLE and action.subject.node in self._powers:
                     await self._attend(action)

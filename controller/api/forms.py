@@ -169,7 +169,21 @@ class ReleaseBody(msgspec.Struct, frozen=True, kw_only=True):
     reason: Reason
 
 
-class Ordered(msgspec.Struct, frozen=True, kw_only=True):
+class OrderQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """``dry_run``: only say what the order would lead to; the answer is a ``Preview`` and nothing is done."""
+
+    dry_run: bool = False
+
+
+class UndoBody(msgspec.Struct, frozen=True, kw_only=True):
+    """How far back, in seconds, and of which rule (a code) if not of all, what automation did is taken back."""
+
+    since_s: Annotated[float, msgspec.Meta(gt=0, le=31_536_000)]
+    reason: Reason
+    rule: str | None = None
+
+
+class Ordered(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="ordered"):
     """What an order led to at once; what follows comes by ``/api/v1/watch``."""
 
     outcome: str

@@ -100,6 +100,8 @@ def _header(name: str, description: str) -> Json:
 
 def _responses(route: Route, schema_of: dict[str, Any]) -> Json:
     answers: Json = {str(route.status): _success(route, schema_of)}
+    if route.status != 200 and route.query is not None and "dry_run" in route.query.__struct_fields__:
+        answers["200"] = {**_success(route, schema_of), "description": "What it would lead to; nothing was done"}
     if route.tagged:
         answers["304"] = {"description": "You have it already", "headers": {"ETag": {"schema": {"type": "string"}}}}
     also = {*_ALWAYS, *route.errors}

@@ -2,14 +2,16 @@
 
 import click
 
-from corral.ask import ask, url_option
+from corral.ask import url_option
+from corral.preview import dry_run_option, order
 
 
 @click.command(help="After you have looked: drop the cordons and repairs that wait for room. They need fresh evidence "
                "then; budgets count anew, and rules that fell back to shadow act again.")  # fmt: skip
 @click.option("--reason", required=True, help="What you found; it is kept in the audit.")
+@dry_run_option
 @url_option
-def command(reason: str, url: str) -> None:
+def command(reason: str, dry_run: bool, url: str) -> None:
     """Discard."""
-    ask(url, "POST", "/api/v1/discards", body={"reason": reason})
-    click.echo("discarded: what waited for room needs fresh evidence; budgets count anew, demoted rules act again")
+    if order(url, "POST", "/api/v1/discards", {"reason": reason}, dry_run=dry_run) is not None:
+        click.echo("discarded: what waited for room needs fresh evidence; budgets count anew, demoted rules act again")

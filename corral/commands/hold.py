@@ -2,7 +2,8 @@
 
 import click
 
-from corral.ask import GPU_NAMES, ask, find_gpu, url_option
+from corral.ask import GPU_NAMES, find_gpu, url_option
+from corral.preview import dry_run_option, order
 
 HELP = f"""Place a hold: the GPU (or node) takes no new work until you lift it. What runs there goes on; to move it away
 as well, use `corral drain`.
@@ -14,11 +15,14 @@ as well, use `corral drain`.
 @click.argument("gpu", required=False)
 @click.option("--node", help="Hold a whole node instead of a GPU.")
 @click.option("--reason", required=True, help="Why; it is shown to everybody.")
+@dry_run_option
 @url_option
-def command(gpu: str | None, node: str | None, reason: str, url: str) -> None:
+def command(gpu: str | None, node: str | None, reason: str, dry_run: bool, url: str) -> None:
     """Place an operator's hold and print its id."""
     if (gpu is None) == (node is None):
         raise click.UsageError("name one GPU or --node NODE")
     subject = {"node": node} if node else {"gpu": find_gpu(url, str(gpu))}
-    hold = ask(url, "POST", "/api/v1/holds", body={"subject": subject, "reason": reason})
+    hold = order(url, "POST", "/api/v1/holds", {"subject": subject, "reason": reason}, dry_run=dry_run)
+    if hold is None:
+        return
     click.echo(f"hold {hold['id']} placed; lift it with: corral lift {hold['id']} --reason …")

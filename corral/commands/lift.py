@@ -2,15 +2,18 @@
 
 import click
 
-from corral.ask import ask, url_option
+from corral.ask import url_option
+from corral.preview import dry_run_option, order
 
 
 @click.command(help="Lift one hold by its id (see `corral status --json` or the page). Others on the same GPU stay.")
 @click.argument("hold")
 @click.option("--reason", required=True, help="Why; it is kept in the audit.")
 @click.option("--force", is_flag=True, help="Lift it even though somebody else placed it.")
+@dry_run_option
 @url_option
-def command(hold: str, reason: str, force: bool, url: str) -> None:
+def command(hold: str, reason: str, force: bool, dry_run: bool, url: str) -> None:
     """Lift a hold."""
-    ask(url, "DELETE", f"/api/v1/holds/{hold}", body={"reason": reason, "force": force})
-    click.echo(f"hold {hold} lifted")
+    body = {"reason": reason, "force": force}
+    if order(url, "DELETE", f"/api/v1/holds/{hold}", body, dry_run=dry_run) is not None:
+        click.echo(f"hold {hold} lifted")

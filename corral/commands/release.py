@@ -2,7 +2,8 @@
 
 import click
 
-from corral.ask import GPU_NAMES, ask, find_gpu, url_option
+from corral.ask import GPU_NAMES, find_gpu, url_option
+from corral.preview import dry_run_option, order
 
 HELP = f"""Put a GPU back to service after a repair: its conditions and Corral's own holds end. Holds of people stay;
 the next bad signal opens the conditions again.
@@ -13,10 +14,15 @@ the next bad signal opens the conditions again.
 @click.command(help=HELP)
 @click.argument("gpu")
 @click.option("--reason", required=True, help="What was repaired; it is kept in the audit.")
+@dry_run_option
 @url_option
-def command(gpu: str, reason: str, url: str) -> None:
+def command(gpu: str, reason: str, dry_run: bool, url: str) -> None:
     """Release, and name the holds that ended."""
     uuid = find_gpu(url, gpu)
-    lines = ask(url, "POST", "/api/v1/releases", body={"subject": {"gpu": uuid}, "reason": reason})["lines"]
+    body = {"subject": {"gpu": uuid}, "reason": reason}
+    answer = order(url, "POST", "/api/v1/releases", body, dry_run=dry_run)
+    if answer is None:
+        return
+    lines = answer["lines"]
     ended = [line["id"] for line in lines if line["kind"] == "hold" and line["op"] == "lifted"]
     click.echo(f"{uuid} released" + (f"; lifted: {', '.join(ended)}" if ended else ""))

@@ -21,7 +21,11 @@ COLOURS = {
     "failed": "red",
     "lost": "red",
 }
-APPROVABLE = {"reset_gpu", "reboot_node", "power_cycle"}  # what waits otherwise waits for room, for a budget or for hands
+APPROVABLE = {
+    "reset_gpu",
+    "reboot_node",
+    "power_cycle",
+}  # other things wait for room, a budget or hands
 
 
 def _share(value: float | None) -> str:

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+import click
 import msgspec
 import pytest
 from aiohttp import web
@@ -94,6 +95,7 @@ class Controller:
         self.fleet = fleet()
         self.nodes: list[dict[str, Any]] = []
         self.done: list[dict[str, Any]] = []
+        self.ahead: dict[str, Any] = {}
         with socket.socket() as door:
             door.bind(("127.0.0.1", 0))
             self.port = door.getsockname()[1]
@@ -101,6 +103,8 @@ class Controller:
     async def answer(self, request: web.Request) -> web.Response:
         body = decode(await request.read(), Any)
         self.asked.append((request.method, request.path_qs, body))
+        if "dry_run" in request.query:
+            return reply(self.ahead)
         match request.path:
             case "/api/v1/fleet":
                 return reply(self.fleet)
@@ -110,7 +114,7 @@ class Controller:
                 return reply([EVENT])
             case path if path.endswith("/explain"):
                 return reply(STORY)
-            case "/api/v1/drains" | "/api/v1/releases" | "/api/v1/pause" | "/api/v1/resume":
+            case "/api/v1/drains" | "/api/v1/releases" | "/api/v1/pause" | "/api/v1/resume" | "/api/v1/undo":
                 return reply({"outcome": "done", "lines": self.done})
             case "/api/v1/holds" | "/api/v1/approvals" | "/api/v1/discards" | "/api/v1/holds/h1":
                 return reply({"id": "h1"})
@@ -220,6 +224,74 @@ def test_another_owners_hold_is_refused_with_the_next_step(controller: Controlle
 def test_the_other_orders_reach_the_controller(controller: Controller, arguments: tuple[str, ...], path: str) -> None:
     assert corral(controller, *arguments).exception is None
     assert controller.asked[-1][1] == path
+
+
+HARMFUL = (
+    ("hold", "0", "--reason", "fan"),
+    ("lift", "h1", "--reason", "done"),
+    ("drain", "0", "--reason", "riser"),
+    ("approve", "a1"),
+    ("discard", "--reason", "look"),
+    ("release", "0", "--reason", "new riser"),
+    ("undo", "--since", "10m"),
+)
+AHEAD = {
+    "kind": "preview",
+    "held": [{"subject": {"gpu": GPU}, "reason": "riser"}],
+    "moves": [
+        {
+            "replica": "chat-1",
+            "where": {"node": "n1", "gpus": [GPU]},
+            "to": {"node": "n1", "gpus": [OTHER]},
+            "requests": 7,
+            "drain_s": 130.0,
+            "start_s": 41.2,
+        }
+    ],
+    "floors": [{"deployment": "chat", "ready": 2, "without": 1, "min_ready": 2}],
+    "budgets": [{"limit": 2, "used": 1, "of": "repairs at one time"}],
+    "requests": 7,
+    "longest_s": 130.0,
+}
+
+
+@pytest.mark.parametrize("arguments", HARMFUL, ids=lambda arguments: arguments[0])
+def test_a_dry_run_of_every_harmful_command_asks_for_nothing_but_what_would_be(
+    controller: Controller, arguments: tuple[str, ...]
+) -> None:
+    controller.ahead = AHEAD
+    result = corral(controller, *arguments, "--dry-run")
+    assert result.exception is None
+    assert controller.asked[-1][1].endswith("?dry_run=1")
+    for text in (
+        f"would move chat-1 from n1 {GPU} to n1 {OTHER} (starts took 41 s), 7 requests in flight, gone within 130 s",
+        "chat: 2 ready, 1 without these before any replacement, floor 2 — under its floor",
+        "budget: 1 of 2 repairs at one time",
+        "nothing was done; it takes 130 s at most; 7 requests are in flight there",
+    ):
+        assert text in result.output
+
+
+def test_an_undo_says_what_it_lifted_called_off_and_cannot_undo(controller: Controller) -> None:
+    subject = {"gpu": GPU}
+    controller.done = [
+        {"kind": "hold", "op": "lifted", "id": "h1", "subject": subject},
+        {"kind": "action", "state": "cancelled", "of": "drain", "subject": {"replica": "chat-1"}},
+        {"kind": "note", "code": "not_undone", "text": "reset_gpu done: n1 reports done", "subject": subject},
+    ]
+    result = corral(controller, "undo", "--since", "10m", "--rule", "xid:48")
+    assert controller.asked[-1][2] == {"since_s": 600.0, "rule": "xid:48", "reason": "undone by an operator"}
+    assert result.return_value == 0
+    for text in (
+        "lifted h1 on",
+        "called off drain of chat-1",
+        f"cannot undo, on {GPU}: reset_gpu done",
+        "1 holds lifted",
+    ):
+        assert text in result.output
+    controller.done = []
+    assert corral(controller, "undo", "--since", "1h").return_value == 1
+    assert isinstance(corral(controller, "undo", "--since", "soon").exception, click.UsageError)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,52 @@
+"""``corral undo``: take back what automation did lately."""
+
+import re
+
+import click
+
+from corral.ask import url_option
+from corral.preview import dry_run_option, order
+
+HELP = """Take back what automation did: its holds since then are lifted, and what has not ended is called off (drains,
+repairs that wait or have not begun). What cannot be taken back, such as a reset that ran, is named. The same old
+evidence holds nothing again; new evidence does. Exit code 1 if there was nothing to undo."""
+UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+
+def seconds(text: str) -> float:
+    """``10m`` as seconds. Raises BadParameter."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd]?)", text.strip())
+    if found is None or float(found[1]) <= 0:
+        raise click.BadParameter(f"{text!r} is no time like 90s, 10m, 2h or 1d", param_hint="--since")
+    return float(found[1]) * UNITS[found[2] or "s"]
+
+
+@click.command(help=HELP)
+@click.option("--since", required=True, help="How far back: 90s, 10m, 2h, 1d.")
+@click.option("--rule", help="Only what was done for this code, such as xid:48.")
+@click.option("--reason", default="undone by an operator", show_default=True, help="Why; it is kept in the audit.")
+@dry_run_option
+@url_option
+def command(since: str, rule: str | None, reason: str, dry_run: bool, url: str) -> int:
+    """Undo, and say what was lifted, what was called off and what stays done."""
+    body = {"since_s": seconds(since), "reason": reason, **({"rule": rule} if rule else {})}
+    answer = order(url, "POST", "/api/v1/undo", body, dry_run=dry_run)
+    if answer is None:
+        return 0
+    lifted, called_off, stays = 0, 0, 0
+    for line in answer["lines"]:
+        if line["kind"] == "hold" and line["op"] == "lifted":
+            lifted += 1
+            click.echo(f"lifted {line['id']} on {_name(line['subject'])}")
+        elif line["kind"] == "action" and line["state"] == "cancelled":
+            called_off += 1
+            click.echo(f"called off {line['of']} of {_name(line['subject'])}")
+        elif line["kind"] == "note" and line["code"] == "not_undone":
+            stays += 1
+            click.echo(f"cannot undo, on {_name(line['subject'])}: {line['text']}")
+    click.echo(f"{lifted} holds lifted, {called_off} actions called off, {stays} things that cannot be undone")
+    return 0 if lifted or called_off else 1
+
+
+def _name(subject: dict[str, str | None]) -> str:
+    return next((value for value in subject.values() if value), "the fleet")

@@ -1,0 +1,64 @@
+"""``--dry-run`` of every command that harms: what the order would lead to, told by the controller and not done."""
+
+from typing import Any
+
+import click
+
+from corral.ask import ask
+
+dry_run_option = click.option("--dry-run", is_flag=True, help="Only say what it would do: who goes where, how long.")
+
+
+def order(url: str, method: str, path: str, body: dict[str, Any], *, dry_run: bool) -> Any:
+    """Give the order and return the answer; or, on a dry run, print what it would lead to and return None."""
+    if not dry_run:
+        return ask(url, method, path, body=body)
+    seen = ask(url, method, path, body=body, dry_run=1)
+    for line in told(seen):
+        click.echo(line)
+    return None
+
+
+def told(seen: dict[str, Any]) -> list[str]:
+    """A preview, line by line."""
+    if seen.get("refused"):
+        return [f"dry run: it would be refused: {seen['refused']}"]
+    lines = [f"would hold {_name(hold['subject'])}: {hold['reason']}" for hold in seen.get("held", ())]
+    lines += [f"would lift {hold['id']} on {_name(hold['subject'])}" for hold in seen.get("lifted", ())]
+    lines += [f"would order {each['of']} of {_name(each['subject'])}" for each in seen.get("ordered", ())]
+    lines += [f"  which stops {_name(subject)}" for subject in seen.get("disrupts", ())]
+    lines += [_move(move) for move in seen.get("moves", ())]
+    lines += [f"{replica} would serve on" for replica in seen.get("stays", ())]
+    lines += [f"would call off {each['of']} of {_name(each['subject'])}" for each in seen.get("cancelled", ())]
+    lines += [_floor(floor) for floor in seen.get("floors", ())]
+    lines += [f"budget: {each['used']:g} of {each['limit']:g} {each['of']}" for each in seen.get("budgets", ())]
+    lines += [f"cannot undo {text}" for text in seen.get("not_undone", ())]
+    if not lines:
+        return ["dry run: nothing would change"]
+    requests, longest = seen.get("requests", 0), seen.get("longest_s", 0.0)
+    end = f"; {requests} requests are in flight there" if requests else ""
+    return [*lines, f"dry run, nothing was done{f'; it takes {longest:g} s at most' if longest else ''}{end}"]
+
+
+def _move(move: dict[str, Any]) -> str:
+    where, to = move["where"], move.get("to")
+    usual = f" (starts took {move['start_s']:.0f} s)" if move.get("start_s") is not None else ""
+    goes = f"to {_place(to)}{usual}" if to else f"and its replacement waits: {move['waits']}"
+    flight = f", {move['requests']} requests in flight" if move["requests"] else ""
+    return f"would move {move['replica']} from {_place(where)} {goes}{flight}, gone within {move['drain_s']:g} s"
+
+
+def _place(target: dict[str, Any]) -> str:
+    return f"{target['node']} {', '.join(target['gpus'])}"
+
+
+def _floor(floor: dict[str, Any]) -> str:
+    under = " — under its floor" if floor["without"] < floor["min_ready"] else ""
+    return (
+        f"{floor['deployment']}: {floor['ready']} ready, {floor['without']} without these before any replacement,"
+        f" floor {floor['min_ready']}{under}"
+    )
+
+
+def _name(subject: dict[str, Any]) -> str:
+    return next((str(value) for value in subject.values() if value), "the fleet")
