@@ -5,6 +5,8 @@ import contextlib
 import json
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -72,6 +74,27 @@ async def test_a_vllm_that_was_there_is_seen_and_its_end_is_its_owners_affair(tm
         async with beside(house, load_s=1, port=port) as vllm:
             again = await seen(house)
         assert (again["replica"], again["pid"]) == (replica["replica"], vllm.pid)
+
+
+async def test_a_training_is_seen_with_its_owner_and_keeps_its_gpu_until_it_ends(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("import time\ntime.sleep(600)\n")
+    async with fleet(tmp_path, real_engine=False) as house:
+        clients = house.plan.run / "clients"
+        clients.mkdir(exist_ok=True)
+        with subprocess.Popen([sys.executable, tmp_path / "train.py"], start_new_session=True) as training:
+            try:
+                (clients / str(training.pid)).write_text(json.dumps({"gpu": FREE[0], "used_bytes": 2**33}))
+                work = await seen(house)
+                (gpu,) = [gpu for gpu in await house.gpus() if gpu["index"] == FREE[0]]
+                assert work["replica"].startswith(f"train.py:{training.pid}@")
+                assert (work["serves"], work["gpus"]) == (False, [gpu["uuid"]])
+                assert gpu["used_by"] == [f"process train.py, uid {os.getuid()}"]
+                assert gpu["state"] == "healthy"
+                told = await asyncio.to_thread(house.corral, "status")
+                assert f"works on GPU {FREE[0]} by process train.py" in " ".join(told.stdout.split())
+            finally:
+                training.kill()
+        await house.until("its end is seen", lambda: gone(house))
 
 
 async def test_a_new_agent_finds_it_again_before_anybody_takes_it_for_gone(tmp_path: Path) -> None:
