@@ -2,7 +2,8 @@
 
 Pure: events, samples, holds and time in, steps out. The bounds:
 
-- only codes that the catalogue calls certain, error or critical, not injected, at level fence or above;
+- only codes that the catalogue calls certain, error or critical, not injected, at level fence or above, whose rule the
+  controller has not put into shadow;
 - a GPU that still answers needs a second witness: another fault of it, or a read that fails. A code that
   says the GPU is gone stands alone, for waiting would cost seconds; two good reads after it end the fence.
   In a backlog it does not stand alone: the GPU may have been repaired since;
@@ -44,6 +45,7 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     level: Level
     paused: bool
     gpus: int
+    shadowed: frozenset[str] = frozenset()  # codes whose rules are in shadow
 
     @property
     def most(self) -> int:
@@ -94,7 +96,7 @@ class Fences(msgspec.Struct):
         waiting = self._suspect(gpu, now)
         if waiting is not None and waiting.code != event.code:
             return self._place(gpu, waiting.event, waiting.code, bounds, now, why=f"{waiting.code}, and {event.code}")
-        if not row(event.code).certain:
+        if not row(event.code).certain or event.code in bounds.shadowed:
             return []
         self.suspects[gpu] = Suspect(event.id, event.code, now + EXPIRES_S, told=waiting is not None and waiting.told)
         if gpu in self.silent or (event.code in LOSING and Flag.BACKLOG not in event.flags):
@@ -145,7 +147,7 @@ class Fences(msgspec.Struct):
         return waiting
 
     def _place(self, gpu: str, event: str, code: str, bounds: Bounds, now: float, *, why: str) -> list[Step]:
-        if not bounds.level.allows(Level.FENCE):
+        if not bounds.level.allows(Level.FENCE) or code in bounds.shadowed:
             return []
         refusal = self._refusal(gpu, bounds)
         if refusal is not None:

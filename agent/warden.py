@@ -123,7 +123,8 @@ class Warden:
     def bounds(self) -> Bounds:
         """What limits a fence now."""
         gpus = len(self._latest.seen.gpus) if self._latest.seen else 0
-        return Bounds(level=self.level, paused=self.is_paused, gpus=gpus)
+        shadowed = frozenset(self.desired.shadowed if self.desired is not None else ())
+        return Bounds(level=self.level, paused=self.is_paused, gpus=gpus, shadowed=shadowed)
 
     # -- fences -----------------------------------------------------------------------------------------
 

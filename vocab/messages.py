@@ -195,3 +195,4 @@ class Desired(msgspec.Struct, frozen=True, kw_only=True):
     replicas: tuple[ReplicaSpec, ...] = ()
     orders: tuple[Order, ...] = ()
     healthy: dict[str, float] = {}  # GPU -> when a person last called it healthy, on the controller's clock
+    shadowed: tuple[str, ...] = ()  # codes for which nothing is fenced: their rules are in shadow

@@ -4,11 +4,13 @@ A replica stays in the list until it has ended, so an agent that missed a messag
 agent's own fences are not told back to it.
 """
 
+from controller.core import shadow
 from controller.core.fleet import Fleet
 from controller.core.holds import is_fence
 from controller.core.kinds import REPAIRS
 from controller.core.pause import note_on
 from controller.core.replicas import Life, Replica
+from controller.core.settings import Pool
 from controller.core.stimuli import Deployment
 from vocab.lines import ActionLine, Subject
 from vocab.messages import Desired, HoldSpec, Order, ReplicaSpec
@@ -39,7 +41,17 @@ def desired(fleet: Fleet, node: str) -> Desired | None:
         replicas=_replicas(fleet, node),
         orders=_orders(fleet, node),
         healthy=_healthy(fleet, node),
+        shadowed=_shadowed(fleet, node),
     )
+
+
+def _shadowed(fleet: Fleet, node: str) -> tuple[str, ...]:
+    """The codes for which an agent fences by itself, and whose rules are in shadow there."""
+    settings = fleet.settings
+    pool = settings.pools.get(fleet.pool_of(node) or "", Pool())
+    named = {*fleet.ledger.demoted, *settings.shadowed, *settings.rules, *pool.rules}
+    certain = sorted(code for code in named if fleet.row(code).certain)
+    return tuple(code for code in certain if shadow.why(fleet, code, node, None) is not None)
 
 
 def _healthy(fleet: Fleet, node: str) -> dict[str, float]:

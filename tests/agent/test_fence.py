@@ -45,6 +45,13 @@ def test_every_level_from_fence_on_allows_it(level):
     assert ops(Fences().judged(event(), msgspec.structs.replace(FREE, level=level), 0.0)) == [("placed", uuid(0))]
 
 
+def test_a_code_whose_rule_is_in_shadow_fences_nothing_and_another_one_does():
+    fences, bounds = Fences(), msgspec.structs.replace(FREE, shadowed=frozenset({"xid:79"}))
+    assert ops(fences.judged(event(), bounds, 0.0)) == []
+    assert ops(fences.sampled(uuid(0), lost(1.0), bounds, 1.0)) == []
+    assert ops(fences.judged(event("xid:95"), bounds, 2.0)) == [("placed", uuid(0))]
+
+
 @pytest.mark.parametrize(
     "harmless",
     [

@@ -8,7 +8,7 @@ from controller.core.stimuli import Adopted, Deployment, Shaped
 from tests.controller.core.conftest import MakeWorld
 from tests.sim.world import World
 from vocab.lines import ActionLine, HoldLine, NoteLine
-from vocab.states import ActionKind, ActionState
+from vocab.states import ActionKind, ActionState, Level
 
 IDLE = Deployment(name="idle", replicas=0)
 CHANGED = "it has changed since the policy was adopted: recovery investigate is reset_gpu"
@@ -102,6 +102,18 @@ def test_an_idle_reset_obeys_its_rule(make_world: MakeWorld) -> None:
     hit(world, "remap_pending")
     resets = [line for line in world.lines if isinstance(line, ActionLine) and line.of is ActionKind.RESET_GPU]
     assert {line.state for line in resets} == {ActionState.WOULD}
+
+
+def test_agents_are_told_for_which_codes_they_fence_nothing(make_world: MakeWorld) -> None:
+    rules = {"xid:48": Rule(shadow=True), "xid:13": Rule(shadow=True), "xid:119": Rule(level=Level.CORDON)}
+    world = make_world(IDLE, settings=replace(NOT_ADOPTED, rules=rules))
+    desired = world.core.desired("n1")
+    assert desired is not None
+    assert desired.shadowed == ("xid:48", "xid:95")
+    adopt(world, Settings())
+    desired = world.core.desired("n1")
+    assert desired is not None
+    assert desired.shadowed == ()
 
 
 def test_adopting_gives_no_new_epoch(make_world: MakeWorld) -> None:
