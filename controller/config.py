@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from controller.adapters.config import HookConfig, SlurmConfig
+from controller.adapters.config import HookConfig, KubernetesConfig, SlurmConfig
 from controller.core.stimuli import Managing
 from controller.limits import PER_S
 from controller.power.config import PowerConfig
@@ -90,6 +90,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         Name, Annotated[tuple[Node, ...], msgspec.Meta(min_length=1)]
     ] = {}  # what fails together: racks, switches
     slurm: SlurmConfig | None = None  # others' work goes on through these; without its table a manager is left alone
+    kubernetes: KubernetesConfig | None = None
     hook: HookConfig | None = None
     power: tuple[PowerConfig, ...] = ()  # nodes whose power the controller may cycle, and how; none: a person does it
     gateways: tuple[str, ...] = ()  # host:port (or https://host:port) of each, for Prometheus' service discovery
@@ -125,7 +126,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     @property
     def managing(self) -> tuple[Managing, ...]:
         """The managers that Corral works through, as they are before they have answered."""
-        return tuple(each.managing for each in (self.slurm, self.hook) if each is not None)
+        return tuple(each.managing for each in (self.slurm, self.kubernetes, self.hook) if each is not None)
 
     @property
     def nodes_of(self) -> dict[str, tuple[str, ...]]:

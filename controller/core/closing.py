@@ -236,7 +236,7 @@ def _give_in(fleet: Fleet, place: Place, holds: list[HoldLine], asked: ActionLin
         incident = fleet.ledger.incidents.get(hold.incident or "")
         if incident is not None:
             yield from call_off(fleet, incident, why, now)
-    yield _release(fleet, place, asked, ActionState.DONE, why, now)
+    yield _release(fleet, place, asked, why, now)
 
 
 # -- opening ----------------------------------------------------------------------------------------------
@@ -248,13 +248,19 @@ def _open(fleet: Fleet, place: Place, asked: ActionLine, now: float) -> Iterator
         if asked.state not in TERMINAL_ACTIONS:
             yield move(asked, ActionState.CANCELLED, "nothing holds it any more", now)
         if asked.id in fleet.ledger.ordered_at:
-            yield _release(fleet, place, asked, ActionState.ORDERED, "nothing holds it any more", now)
+            yield _release(fleet, place, asked, "nothing holds it any more", now)
 
 
-def _release(fleet: Fleet, place: Place, asked: ActionLine, state: ActionState, why: str, now: float) -> ActionLine:
-    key = action_id(ActionKind.RELEASE, asked.id)
+def _release(fleet: Fleet, place: Place, asked: ActionLine, why: str, now: float) -> ActionLine:
     return draw(
-        fleet, now, ActionKind.RELEASE, key, place.subject, state=state, incident=None, rule=place.rule, why=why
+        fleet,
+        now,
+        ActionKind.RELEASE,
+        action_id(ActionKind.RELEASE, asked.id),
+        place.subject,
+        state=ActionState.ORDERED,
+        rule=place.rule,
+        why=why,
     )
 
 
@@ -265,7 +271,7 @@ def _others(fleet: Fleet, now: float) -> Iterator[ConditionLine | NoteLine]:
     """A condition of each node on which somebody else is at work while something of ours is held there."""
     held = _held_nodes(fleet)
     busy = {node: one for node in held for one in fleet.managers.of(node) if one.other}
-    known = {s.node or "": key for (s, code, _), key in fleet.ledger.open_conditions.items() if code == OTHER}
+    known = {subject.node or "": key for subject, key in fleet.ledger.docket.conditions(OTHER)}
     for node, key in known.items():
         is_told = bool(fleet.managers.of(node)) or not fleet.managers.unheard()
         if node not in busy and (is_told or node not in held):
