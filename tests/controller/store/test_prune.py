@@ -79,6 +79,15 @@ async def test_last_word_on_a_subject_stays(store: Store) -> None:
     assert await lines(store) == [word("healthy")]
 
 
+async def test_each_rule_that_fell_back_to_shadow_stays_there(store: Store) -> None:
+    def demoted(rule: str) -> NoteLine:
+        return NoteLine(at=LONG_AGO, subject=Subject(), code="rule_demoted", text=f"{rule} was wrong", rule=rule)
+
+    await store.commit(Write(at=LONG_AGO, lines=[demoted("xid:48"), demoted("xid:95")]))
+    await prune(store, SINCE)
+    assert await lines(store) == [demoted("xid:48"), demoted("xid:95")]
+
+
 async def test_newest_token_and_the_orders_that_place_replicas_stay(store: Store) -> None:
     def action(of: ActionKind, token: str) -> AnyLine:
         made = showcase.action(of, ActionState.DONE, 0.0, "", Subject(replica="r"))
