@@ -39,6 +39,7 @@ from controller.shared import Shared
 from controller.store.store import Store
 from controller.tokens import Tokens
 from controller.watch import Watch
+from controller.webhooks import Webhook
 from vocab.clock import Clock
 from vocab.errors import Unreachable
 from vocab.roles import LOOKS
@@ -71,6 +72,7 @@ class Controller:
         self.powering = Powering(self.conductor, clock, powers(config.power, config.nodes_of))
         self.tokens = Tokens(store, clock)
         self.housekeeping = Housekeeping(store, clock, self.export, config.keep_days, self._decides)
+        self.webhooks = [Webhook(each, self.conductor, store, clock, self.export) for each in config.webhooks]
         self.keepers = keepers(config, self.conductor, clock, self.export)
         self.export.snapshot = self._snapshot
         self._clock = clock
@@ -141,6 +143,8 @@ class Controller:
             for keeper in self.keepers:
                 stack.push_async_callback(_end, asyncio.create_task(keeper.run(), name="keeper"))
             stack.push_async_callback(_end, powering)
+            for webhook in self.webhooks:
+                stack.push_async_callback(_end, asyncio.create_task(webhook.run(), name="webhook"))
             self.housekeeping.start()
             stack.callback(self.housekeeping.stop)
             stack.callback(self.dispatch.wake_all)

@@ -8,6 +8,7 @@ import msgspec
 from controller.adapters.config import HookConfig, KubernetesConfig, SlurmConfig
 from controller.core.stimuli import Managing
 from controller.limits import PER_S
+from controller.notify.config import WebhookConfig
 from controller.power.config import PowerConfig
 from controller.store.dialects import Database, Postgres, Sqlite, check_dsn
 from vocab.errors import ConfigError
@@ -93,6 +94,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     kubernetes: KubernetesConfig | None = None
     hook: HookConfig | None = None
     power: tuple[PowerConfig, ...] = ()  # nodes whose power the controller may cycle, and how; none: a person does it
+    webhooks: tuple[WebhookConfig, ...] = ()  # who is told of incidents, holds and what waits for people
     gateways: tuple[str, ...] = ()  # host:port (or https://host:port) of each, for Prometheus' service discovery
     token_file: str | None = None
     tls_cert: str | None = None
@@ -117,6 +119,9 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             check_dsn(self.database)
         elif self.database_password_file is not None or self.pooler:
             raise ValueError('database_password_file and pooler belong to database = "postgresql://…": set that, too')
+        hooks = [webhook.name for webhook in self.webhooks]
+        if len(set(hooks)) < len(hooks):
+            raise ValueError("webhooks: a name is used twice: names must differ")
         _check_division(self.pools, self.domains)
         if (self.tls_cert is None) != (self.tls_key is None):
             raise ValueError("tls_cert and tls_key belong together: set both or neither")

@@ -109,6 +109,10 @@ class Export(Exposition):
         """A stream's reader was too slow."""
         self.counter("corral_watch_dropped_total").inc()
 
+    def noticed(self, webhook: str, outcome: str) -> None:
+        """A notice was sent, refused by its receiver (and dropped), or failed (and is sent again)."""
+        self.counter("corral_webhook_notices_total").labels(webhook, outcome).inc()
+
     def job(self, job: str, outcome: str) -> None:
         """A housekeeping job ended: done, failed, skipped or missed."""
         self.counter("corral_jobs_total").labels(job, outcome).inc()

@@ -98,5 +98,11 @@ CONTROLLER: tuple[Metric, ...] = (
     Metric("corral_store_seq", Kind.GAUGE, "The seq of the last change."),
     Metric("corral_watch_readers", Kind.GAUGE, "Open streams of changes."),
     Metric("corral_watch_dropped_total", Kind.COUNTER, "Streams closed because their reader was too slow."),
+    Metric(
+        "corral_webhook_notices_total",
+        Kind.COUNTER,
+        "Notices of a webhook: sent, refused by its receiver and dropped, failed and to be sent again.",
+        ("webhook", "outcome"),
+    ),
     Metric("corral_jobs_total", Kind.COUNTER, "Housekeeping jobs by outcome.", ("job", "outcome")),
 )
