@@ -69,7 +69,7 @@ class Conductor:
         if self._shared is None:
             return "decides"
         leader = self._shared.leader
-        return "decides" if self.decides else f"follows {leader.holder or 'nobody yet'}"
+        return "decides" if self.decides else f"follows {leader.holder.partition('/')[0] or 'nobody yet'}"
 
     @property
     def behind_s(self) -> float | None:

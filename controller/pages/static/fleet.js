@@ -48,8 +48,9 @@ function drawSummary(fleet) {
   const states = fleet.nodes.flatMap((node) => node.gpus.map((gpu) => gpu.state));
   const counts = new Map();
   for (const state of states) counts.set(state, (counts.get(state) ?? 0) + 1);
-  fill(byId("summary"), [[...counts], fleet.counts], () => [
+  fill(byId("summary"), [[...counts], fleet.counts, fleet.controller], () => [
     make("span", {}, `${fleet.counts.in_service} of ${fleet.counts.total} GPUs in service, ${fleet.counts.free} free`),
+    ...(fleet.controller && fleet.controller !== "decides" ? [make("span", {}, `this controller ${fleet.controller}`)] : []),
     ...[...counts].map(([state, count]) => make("span", { class: "dot", "data-tone": tone(state) }, `${count} ${state.replace("_", " ")}`)),
   ]);
 }
