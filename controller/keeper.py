@@ -63,8 +63,8 @@ class Keeper:
             await self._adapter.close()
 
     async def turn(self) -> None:
-        """Look, tell and act, if anything is due."""
-        if not self._conductor.ready[0]:
+        """Look, tell and act, if anything is due; of several controllers the one that decides."""
+        if not (self._conductor.ready[0] and self._conductor.decides):
             return
         due = self._due()
         if not due and self._clock.monotonic() < self._looked_at + self._look_s:

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from controller.api.paging import PageQuery
-from controller.core.views import DeploymentView, NodeView, PauseView, ReplicaView
+from controller.core.views import DeploymentView, ManagerView, NodeView, PauseView, ReplicaView
 from vocab.events import Severity
 from vocab.lines import ActionLine, AnyLine, IncidentLine, Subject
 from vocab.states import ActionKind, NodeState
@@ -27,6 +27,7 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
     pauses: tuple[PauseView, ...] = ()  # of everything, pools, nodes, and by files on nodes
     settled: bool
     seq: int
+    managers: tuple[ManagerView, ...] = ()  # of others' work: Slurm, Kubernetes
     controller: str = ""  # that answers, and whether it decides
 
 

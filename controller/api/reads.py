@@ -119,6 +119,7 @@ class Reads:
             pauses=view.pauses,
             settled=view.settled,
             seq=self._conductor.seq,
+            managers=view.managers,
             controller=self._conductor.role,
         )
 

@@ -174,7 +174,7 @@ def _decide(fleet: Fleet, place: Place, holds: list[HoldLine], why: str, now: fl
         return Decision(ActionState.WOULD, verdict.why)
     managed = fleet.managers.on(place.node, place.by)
     if managed is not None and managed.other:
-        return Decision(ActionState.WAITING, f"{managed.other}: it is left alone until that has ended")
+        return Decision(ActionState.WAITING, f"{place.node} is left alone: {managed.other}")
     broken = budget.closings(fleet, place.by, place.subject)
     if broken is not None:
         return Decision(ActionState.WAITING, f"too much of {place.by} is closed already", broken)

@@ -36,7 +36,7 @@ def _against_move(replica: Replica, managed: Managed | None, kind: str) -> str |
     if managed is None:
         return f"{kind} does not know {replica.node}: a person must drain it"
     if managed.other:
-        return f"{managed.other}: it is left alone until that has ended"
+        return f"{replica.node} is left alone: {managed.other}"
     if managed.grain == "none":
         return f"{kind} would start it on the same GPU again: it may not keep work off that, so a person must drain it"
     closed = replica.node in managed.ours or any(gpu in managed.ours for gpu in replica.gpus)

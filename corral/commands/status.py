@@ -86,6 +86,9 @@ def show(fleet: dict[str, Any], console: Console) -> None:
         for where, holds in held:
             for hold in holds:
                 console.print(f"[magenta]hold[/] {hold['id']} on {where} by {hold['owner']}: {escape(hold['reason'])}")
+    for manager in fleet.get("managers", ()):
+        if not manager["ok"]:
+            console.print(f"[yellow]{manager['name']}[/] does not answer: {escape(manager['why'])}")
     if not fleet["nodes"]:
         console.print("No node has reported yet.")
     for deployment in fleet["deployments"]:
