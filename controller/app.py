@@ -12,6 +12,7 @@ from socket import gethostname
 
 from aiohttp import web
 
+from controller import rulebook
 from controller.access import Access
 from controller.api.agents import Agents
 from controller.api.openapi import document
@@ -36,6 +37,7 @@ from controller.pages import OPEN_PATHS, Pages
 from controller.powering import Powering, powers
 from controller.reports import Reports
 from controller.shared import Shared
+from controller.store import policies
 from controller.store.store import Store
 from controller.tokens import Tokens
 from controller.watch import Watch
@@ -160,6 +162,7 @@ async def controller(config: Config, clock: Clock, make_core: MakeCore = real_co
         async with AsyncExitStack() as stack:
             store = await Store.open(config.place)
             stack.push_async_callback(store.close)
+            await _check_policy(config, store)
             beside = Store(config.place) if config.place.shared else None
             if beside is not None:
                 stack.push_async_callback(beside.close)
@@ -167,6 +170,15 @@ async def controller(config: Config, clock: Clock, make_core: MakeCore = real_co
             if made.shared is not None:
                 stack.push_async_callback(made.shared.leader.resign)
             yield made
+
+
+async def _check_policy(config: Config, store: Store) -> None:
+    """Before anything serves: a first start needs a policy that can be adopted. Raises ConfigError."""
+    with contextlib.suppress(Unreachable):  # the store is away: it is found out once it is back
+        async with store.reading() as connection:
+            adopted = await policies.last_number(connection)
+        if adopted is None:
+            rulebook.first(config)
 
 
 async def _end(task: "asyncio.Task[None]") -> None:

@@ -72,6 +72,23 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         first(tmp_path, policy_file="/none/policy.toml")
 
 
+async def test_a_first_start_with_a_wrong_policy_ends_at_once_and_a_later_one_goes_on_with_what_was_adopted(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "policy.toml"
+    path.write_text('level = "most"')
+    with pytest.raises(ConfigError, match=r"policy.toml: level: Invalid enum value 'most'"):
+        async with house(tmp_path / "state", make_core=real_core, policy_file=str(path)):
+            pass
+    path.write_text('version = "good"')
+    async with house(tmp_path / "state", make_core=real_core, policy_file=str(path)):
+        pass
+    path.write_text('level = "most"')
+    async with house(tmp_path / "state", make_core=real_core, policy_file=str(path)) as home:
+        found = await home.get("policy")
+    assert (found["version"], "is not what was adopted" in found["unheeded"]) == ("good", True)
+
+
 async def test_the_interface_shows_what_is_in_force(tmp_path: Path, policy: str) -> None:
     pools = {"test": PoolConfig(nodes=("n1",))}
     more = {"policy_file": policy, "pools": pools, "domains": {"rack-4": ("n1", "n9")}}
