@@ -2,11 +2,12 @@
 
 import math
 from collections import Counter as Tally
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
-from controller.core.views import View
+from controller.core.views import ReplicaView, View
 from controller.store.change import KIND
 from vocab.events import Severity
 from vocab.lines import ActionLine, AnyLine, HoldLine
@@ -48,6 +49,24 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     decides: bool = True
     lease_age_s: float | None = None  # None: there is no lease
     behind_s: float | None = None  # None: it decides
+
+
+class Load(msgspec.Struct, frozen=True):
+    """How busy a deployment is. ``kv_ratio``: the mean of its ready replicas, None if none says it."""
+
+    waiting: int
+    running: int
+    kv_ratio: float | None
+
+    @classmethod
+    def of(cls, mine: Sequence[ReplicaView]) -> "Load":
+        """That of a deployment with these replicas."""
+        told = [each.kv_ratio for each in mine if each.ready and each.kv_ratio is not None]
+        return cls(
+            waiting=sum(each.waiting for each in mine),
+            running=sum(each.running for each in mine),
+            kv_ratio=sum(told) / len(told) if told else None,
+        )
 
 
 class Export(Exposition):
@@ -145,10 +164,10 @@ class Export(Exposition):
         self._tally("corral_pauses", ((each.scope,) for each in view.pauses), ((scope,) for scope in SCOPES))
         self._tally("corral_gpus", ((gpu.state,) for gpu in gpus), ((state,) for state in GPU_STATES))
         self._replace("corral_gpu_state", {(gpu.node, gpu.uuid, gpu.state): 1 for gpu in gpus})
-        self._tally("corral_nodes", ((node.state,) for node in view.nodes), ((state.value,) for state in NodeState))
         self._replace(
             "corral_node_info", {(node.node, str(node.virtual).lower(), node.level): 1 for node in view.nodes}
         )
+        self._tally("corral_nodes", ((node.state,) for node in view.nodes), ((state.value,) for state in NodeState))
         self._tally("corral_holds", ((owner_class(hold.owner),) for hold in view.holds), ((name,) for name in OWNERS))
         self._replace("corral_oldest_hold_timestamp_seconds", _oldest(view.holds))
         self._replace("corral_manager_up", {(each.name,): each.ok for each in view.managers})
@@ -163,10 +182,21 @@ class Export(Exposition):
             ((severity.value,) for severity in Severity),
         )
         self._tally("corral_actions", ((action.of.value, action.state.value) for action in view.actions))
-        for each in view.deployments:
-            self.gauge("corral_replicas_ready").labels(each.name).set(each.ready)
-            self.gauge("corral_replicas_wanted").labels(each.name).set(each.wanted)
-            self.gauge("corral_replicas_floor").labels(each.name).set(each.min_ready)
+        self._show_deployments(view)
+
+    def _show_deployments(self, view: View) -> None:
+        """What an autoscaler goes by: how many replicas there are and should be, and how busy they are."""
+        replicas = defaultdict[str, list[ReplicaView]](list)
+        for replica in view.replicas:
+            replicas[replica.deployment].append(replica)
+        load = {each.name: Load.of(replicas[each.name]) for each in view.deployments}
+        self._replace("corral_replicas_ready", {(each.name,): each.ready for each in view.deployments})
+        self._replace("corral_replicas_wanted", {(each.name,): each.wanted for each in view.deployments})
+        self._replace("corral_replicas_floor", {(each.name,): each.min_ready for each in view.deployments})
+        self._replace("corral_deployment_requests_waiting", {(name,): each.waiting for name, each in load.items()})
+        self._replace("corral_deployment_requests_running", {(name,): each.running for name, each in load.items()})
+        told = {name: each.kv_ratio for name, each in load.items() if each.kv_ratio is not None}
+        self._replace("corral_deployment_kv_ratio", {(name,): ratio for name, ratio in told.items()})
 
     def _show_rules(self, view: View) -> None:
         self._replace("corral_policy_info", {(view.policy,): 1} if view.policy else {})

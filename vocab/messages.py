@@ -74,6 +74,7 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     level: Level = Level.OBSERVE
     version: str = ""
     driver: str | None = None
+    cuda: str | None = None  # the newest that the driver runs
     address: str = ""  # http://host:port of the agent
     gpus: tuple[GpuIdentity, ...] = ()
     reset_group: tuple[tuple[str, ...], ...] = ()  # GPUs that only reset together
@@ -93,6 +94,14 @@ class GpuStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     error: str | None = None
 
 
+KV_STEP = 0.05  # the list is sent anew when it changes, and the cache does all the time
+
+
+def kv_step(ratio: float | None) -> float | None:
+    """A share of the KV cache as it is told; None is not known."""
+    return None if ratio is None else round(round(ratio / KV_STEP) * KV_STEP, 2)
+
+
 class ReplicaStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A replica as its agent sees it."""
 
@@ -106,6 +115,7 @@ class ReplicaStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     running: int = 0
     waiting: int = 0
     open_requests: int = 0
+    kv_ratio: float | None = None  # of its KV cache in use, in steps of KV_STEP
     url: str = ""
     pid: int | None = None
     attempt: int = 1
@@ -138,11 +148,15 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class BatchAck(msgspec.Struct, frozen=True, kw_only=True):
-    """Stored. ``position``: the highest spool position that is on the controller's disk."""
+    """Stored. ``position``: the highest spool position that is on the controller's disk.
+
+    ``heartbeat_s``: how often to report when nothing happens; what happens is reported at once.
+    """
 
     position: int
     generation: int
     want_facts: bool = False
+    heartbeat_s: float = 2.0
 
 
 class ReplicaSpec(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ import msgspec
 
 from agent.observed.finder import Server
 from agent.observed.talk import Word
-from vocab.messages import ReplicaStatus
+from vocab.messages import ReplicaStatus, kv_step
 from vocab.observations import Member, ReplicaSeen
 
 OK = 200
@@ -84,6 +84,7 @@ class Sighting:
             running=running,
             waiting=waiting,
             open_requests=running + waiting,
+            kv_ratio=kv_step(told.kv_ratio) if told else None,
             url=self.url or "",
             pid=self.server.process.pid,
             observed=True,

@@ -18,7 +18,7 @@ from agent.replicas.plan import Actual, Stage
 from agent.replicas.pulse import Pulse, follow, oldest_wait_s, stepping
 from agent.replicas.record import Folder, ReplicaRecord
 from vocab.beat import Beat, unpack
-from vocab.messages import ReplicaSpec, ReplicaStatus
+from vocab.messages import ReplicaSpec, ReplicaStatus, kv_step
 from vocab.observations import Exit, ProcessSeen, ReplicaSeen
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
@@ -268,6 +268,7 @@ class Replica:
             running=beat.running,
             waiting=beat.waiting,
             open_requests=beat.open_requests,
+            kv_ratio=kv_step(beat.kv_ratio) if self.living and self.beat else None,
             url=record.url,
             pid=record.pid if self.living else None,
             attempt=record.attempt,

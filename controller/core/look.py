@@ -115,6 +115,7 @@ def replica(fleet: Fleet, replica: Replica) -> ReplicaView:
         running=status.running if status else 0,
         waiting=status.waiting if status else 0,
         open_requests=status.open_requests if status else 0,
+        kv_ratio=status.kv_ratio if status else None,
         attempt=status.attempt if status else 1,
         pid=status.pid if status else None,
         observed=replica.observed,

@@ -65,6 +65,7 @@ class ReplicaView(msgspec.Struct, frozen=True, kw_only=True):
     running: int = 0
     waiting: int = 0
     open_requests: int = 0
+    kv_ratio: float | None = None  # of its KV cache in use
     attempt: int = 1
     pid: int | None = None
     observed: bool = False  # found, and not ours: Corral never signals it
@@ -144,6 +145,6 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     demoted: tuple[NoteLine, ...] = ()  # rules that have fallen back to shadow
     policy: str = ""  # the version in force
     shadowed: dict[str, str] = {}  # rules that are not as they were adopted, and how they differ, by code
-    precision: tuple[Precision, ...] = ()  # of the rules that decided anything lately
     managers: tuple[ManagerView, ...] = ()
+    precision: tuple[Precision, ...] = ()  # of the rules that decided anything lately
     counts: dict[str, int]  # in GPUs: total, in_service, free, unhealthy, stranded, overcommitted

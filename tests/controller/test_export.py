@@ -4,12 +4,16 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 from prometheus_client.parser import text_string_to_metric_families
 
+from controller.config import DeploymentConfig
 from controller.core.precision import Precision
 from controller.core.views import View
 from controller.export import GPU_STATES, Export, Snapshot
+from controller.mind import real_core
 from tests.controller.house import batch, event, house, uuid
+from tests.controller.node import Node
 from vocab.lines import NoteLine, Subject
 from vocab.metrics import CONTROLLER
 from vocab.states import Health, Phase, shown
@@ -18,6 +22,33 @@ from vocab.states import Health, Phase, shown
 def samples(text: str) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
     found = (sample for family in text_string_to_metric_families(text) for sample in family.samples)
     return {(each.name, tuple(sorted(each.labels.items()))): each.value for each in found}
+
+
+async def test_an_autoscaler_sees_how_busy_each_deployment_is(tmp_path: Path) -> None:
+    deployments = (DeploymentConfig(name="chat", replicas=3, model="smollm2"),)
+    async with house(tmp_path, make_core=real_core, deployments=deployments) as home:
+        node = Node(home)
+        await node.send()
+        await node.obey()
+        busy = [(4, 2, 0.55), (1, 0, 0.25), (0, 0, None)]
+        node.replicas = tuple(
+            replace(each, running=running, waiting=waiting, kv_ratio=kv)
+            for each, (running, waiting, kv) in zip(node.replicas, busy, strict=True)
+        )
+        await node.send()
+        found = samples((await home.raw("GET", "/metrics"))[1])
+    chat = (("deployment", "chat"),)
+    shown = {
+        name: found[f"corral_{name}", chat]
+        for name in (
+            "replicas_ready",
+            "replicas_wanted",
+            "deployment_requests_waiting",
+            "deployment_requests_running",
+            "deployment_kv_ratio",
+        )
+    }
+    assert list(shown.values()) == [3, 3, 2, 5, 0.4]
 
 
 async def test_fleet_is_counted_as_the_view_has_it(tmp_path: Path) -> None:
