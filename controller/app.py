@@ -85,8 +85,8 @@ class Controller:
     def _snapshot(self) -> Snapshot:
         leader = self.shared.leader if self.shared is not None else None
         return Snapshot(
-            view=self.conductor.look() if self.conductor.decides else None,  # the fleet is told once, not by each
-            decides=self.conductor.decides,
+            view=self.conductor.look() if self.conductor.leads else None,  # the fleet is told once, not by each
+            decides=self.conductor.leads,
             lease_age_s=leader.age_s if leader is not None else None,
             behind_s=self.conductor.behind_s,
             report_ages_s=self.reports.ages_s(),

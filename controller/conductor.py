@@ -54,9 +54,14 @@ class Conductor:
         return self.mind.seq
 
     @property
-    def decides(self) -> bool:
-        """Whether this controller is the one that decides."""
+    def leads(self) -> bool:
+        """Whether this controller is the one that decides, as far as it knows."""
         return self._shared is None or self._shared.leader.term is not None
+
+    @property
+    def decides(self) -> bool:
+        """Whether it is for sure. What is done outside the database, where no fence stands, asks this first."""
+        return self._shared is None or self._shared.leader.is_sure
 
     @property
     def name(self) -> str:
@@ -69,12 +74,12 @@ class Conductor:
         if self._shared is None:
             return "decides"
         leader = self._shared.leader
-        return "decides" if self.decides else f"follows {leader.holder.partition('/')[0] or 'nobody yet'}"
+        return "decides" if self.leads else f"follows {leader.holder.partition('/')[0] or 'nobody yet'}"
 
     @property
     def behind_s(self) -> float | None:
         """How long ago a controller that follows last had all that is stored; None if this one decides."""
-        return None if self.decides else self._clock.monotonic() - self._caught_up
+        return None if self.leads else self._clock.monotonic() - self._caught_up
 
     async def has_started(self) -> None:
         """Wait until batches are taken for the first time."""
@@ -90,8 +95,7 @@ class Conductor:
 
     def orders(self) -> tuple[OwnerOrder, ...]:
         """What managers and owners are asked to do by the controller that decides, as the disk has it."""
-        sure = self._shared is None or self._shared.leader.is_sure
-        known = sure and self._shown.down is None and self._shown.settled.is_set()
+        known = self.decides and self._shown.down is None and self._shown.settled.is_set()
         return self.mind.core.orders() if known else ()
 
     async def preview(self, asked: Asked) -> Preview:
@@ -107,7 +111,7 @@ class Conductor:
             raise Unreachable(self._shown.down)
         if self._shared is not None:
             self._shared.sightings.note(submission)
-            if not self.decides:
+            if not self.leads:
                 return await self._hand_on(submission, self._shared)
         self._turns.put(submission)
         return await submission.stored

@@ -300,3 +300,14 @@ async def test_controller_that_stood_still_does_not_tell_what_it_saw_before(stor
     clock.advance(9.0)
     await a.write()
     assert await _read(b, stores[1]) == []
+
+
+async def test_leader_is_not_sure_of_its_lease_once_it_may_have_run_out(stores: tuple[Store, Store]) -> None:
+    clock = VirtualClock(0.0)
+    async with stores[0].noting() as connection:
+        await shared.resign(connection, 0)
+    leader = Leader(stores[0], "me", clock)
+    await leader.campaign()
+    assert leader.is_sure
+    clock.advance(TTL_S)  # it was stopped for so long
+    assert (leader.term, leader.is_sure) == (1, False)
