@@ -15,6 +15,7 @@ from aiohttp import web
 from controller import rulebook
 from controller.access import Access
 from controller.api.agents import Agents
+from controller.api.cards import Cards
 from controller.api.openapi import document
 from controller.api.orders import Orders
 from controller.api.policies import Policies
@@ -122,6 +123,7 @@ class Controller:
             *Agents(self.conductor, self.dispatch, self.reports, self.export, self.config.gateways).routes(),
             *TokenRoutes(self.tokens, access).routes(),
             *Policies(self.conductor, self.store, self._clock).routes(),
+            *Cards(self.store).routes(),
             *Verdicts(self.conductor, self.store, self._clock).routes(),
         ]
 

@@ -12,6 +12,7 @@ COMMANDS = {
     "status": "what state the fleet is in",
     "events": "what was seen, newest last",
     "explain": "one GPU's story: evidence, decisions, what comes next",
+    "card": "one card's history by serial number: where it was, faults, repairs",
     "hold": "take a GPU or node out of service",
     "lift": "lift a hold",
     "drain": "hold a GPU, node or replica and move its work elsewhere",

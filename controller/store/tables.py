@@ -162,6 +162,32 @@ policies = Table(
     Index("policies_by_version", "version"),
 )
 
+cards = Table(
+    "cards",
+    metadata,
+    Column("uuid", String, primary_key=True),
+    Column("serial", String),  # of the board, which may have several GPUs; null where it says none
+    Column("board", String),  # its product name
+    Column("first", Float, nullable=False),  # when it was first seen
+    Column("node", String, nullable=False),  # of its last stay, as all that follows
+    Column("pci", String, nullable=False),
+    Column("since", Float, nullable=False),
+    Column("until", Float),  # null: it is there
+    Index("cards_by_serial", "serial"),
+    Index("cards_by_node", "node"),
+    Index("cards_by_board", "board"),
+)
+
+stays = Table(
+    "stays",
+    metadata,
+    Column("uuid", String, primary_key=True),
+    Column("since", Float, primary_key=True),
+    Column("node", String, nullable=False),
+    Column("pci", String, nullable=False),
+    Column("until", Float),
+)
+
 tokens = Table(
     "tokens",
     metadata,

@@ -7,7 +7,7 @@ import msgspec
 from sqlalchemy import Table, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from controller.store import change, shared
+from controller.store import cards, change, shared
 from controller.store.policies import as_row
 from controller.store.records import Write
 from controller.store.tables import (
@@ -43,6 +43,7 @@ class Transaction:
         await self._lines(last - len(write.lines) + 1, write.lines)
         await self._events(write.events)
         await self.put(nodes, ({"node": f.node, "at": write.at, "body": _json(f), "turn": turn} for f in write.facts))
+        await cards.settle(self._connection, self.put, write.facts, write.at)
         await self.put(received, ({**msgspec.to_builtins(r), "at": write.at} for r in write.received))
         await self.put(positions, (msgspec.to_builtins(position) for position in write.positions))
         await self.put(addresses, ({"node": a.node, "body": _json(a.urls), "turn": turn} for a in write.addresses))

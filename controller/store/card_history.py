@@ -1,0 +1,62 @@
+"""What befell one board, wherever it was: faults, holds, repairs and what people said of them."""
+
+from typing import Any
+
+import msgspec
+from sqlalchemy import func, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from controller.store import cards, change
+from controller.store.cards import Card, Stay
+from controller.store.tables import changes, events
+from vocab.lines import ActionLine, HoldLine, NoteLine
+from vocab.states import ActionKind
+
+MOST = 200  # of each part of one card's history, the latest
+REPAIRS = frozenset({ActionKind.RESTART_REPLICA, ActionKind.RESET_GPU, ActionKind.REBOOT_NODE, ActionKind.POWER_CYCLE})
+
+
+class Faults(msgspec.Struct, frozen=True):
+    """How many events of a code the card had, and when the last of them began, in seconds since the epoch."""
+
+    code: str
+    events: int
+    last: float
+
+
+class CardHistory(msgspec.Struct, frozen=True, kw_only=True):
+    """One board: its GPUs, their places, and as far as history is kept, faults, holds, repairs and verdicts."""
+
+    gpus: list[Card]
+    places: list[Stay]
+    faults: list[Faults]
+    holds: list[HoldLine]
+    repairs: list[ActionLine]
+    verdicts: list[NoteLine]
+
+
+async def history(connection: AsyncConnection, found: list[Card]) -> CardHistory:
+    """The history of the board that carries these GPUs. A repair of its node counts if it was for a fault of theirs."""
+    uuids = [card.uuid for card in found]
+    about = changes.c.gpu.in_(uuids)
+    incidents = select(changes.c.incident).where(about, changes.c.incident.is_not(None))
+    repairs = await _lines(connection, "action", changes.c.incident.in_(incidents))
+    return CardHistory(
+        gpus=found,
+        places=await cards.places(connection, uuids, MOST),
+        faults=await _faults(connection, uuids),
+        holds=await _lines(connection, "hold", about),
+        repairs=[line for line in repairs if line.of in REPAIRS],
+        verdicts=[line for line in await _lines(connection, "note", about) if line.right is not None],
+    )
+
+
+async def _faults(connection: AsyncConnection, uuids: list[str]) -> list[Faults]:
+    counted = select(events.c.code, func.count(), func.max(events.c.at)).where(events.c.gpu.in_(uuids))
+    rows = (await connection.execute(counted.group_by(events.c.code))).all()
+    return sorted((Faults(*row) for row in rows), key=lambda each: (-each.events, each.code))
+
+
+async def _lines(connection: AsyncConnection, kind: str, about: Any) -> list[Any]:
+    query = select(changes.c.line).where(changes.c.kind == kind, about).order_by(changes.c.seq.desc()).limit(MOST)
+    return [change.decode(line) for line in reversed((await connection.execute(query)).scalars().all())]

@@ -1,0 +1,48 @@
+"""The ledger of cards over HTTP: in pages, and one board's whole history."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controller.mind import real_core
+from tests.controller.api.test_paging import walk
+from tests.controller.house import Keys, batch, event, facts, house, uuid
+from vocab.errors import InputError
+from vocab.messages import NodeFacts
+
+
+def moved(node: str, serial: str = "165") -> NodeFacts:
+    from msgspec.structs import replace
+
+    told = facts(node=node, gpus=2)
+    return replace(told, gpus=tuple(replace(gpu, serial=serial if gpu.index == 0 else None) for gpu in told.gpus))
+
+
+async def test_cards_come_in_pages_by_uuid(tmp_path: Path) -> None:
+    async with house(tmp_path) as home:
+        await home.post("agent/batch", batch(facts=facts(gpus=5)))
+        pages = await walk(home, "cards", limit=2)
+        assert [[card["uuid"] for card in page] for page in pages] == [
+            [uuid(0), uuid(1)],
+            [uuid(2), uuid(3)],
+            [uuid(4)],
+        ]
+        assert await home.get("cards", serial="165") == []
+
+
+async def test_a_card_tells_its_places_and_its_faults_wherever_they_were(tmp_path: Path, database: Keys) -> None:
+    async with house(tmp_path, **database, make_core=real_core) as home:
+        await home.post("agent/batch", batch(event(1), event(2), facts=moved("n1")))
+        news: dict[str, Any] = {"node": "n2", "session": "s2", "facts": moved("n2")}
+        await home.post("agent/batch", batch(event(3, node="n2", code="xid:31"), **news))
+        told = await home.get("cards/165")
+        assert [place["node"] for place in told["places"]] == ["n1", "n2"]
+        assert [(each["code"], each["events"]) for each in told["faults"]] == [("xid:79", 2), ("xid:31", 1)]
+        assert await home.get(f"cards/{uuid(0)}") == told
+
+
+async def test_an_unknown_card_is_not_found(tmp_path: Path) -> None:
+    async with house(tmp_path) as home:
+        with pytest.raises(InputError, match=r"no card '166'.*/api/v1/cards"):
+            await home.get("cards/166")
