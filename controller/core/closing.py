@@ -12,20 +12,19 @@ from collections.abc import Iterator
 
 import msgspec
 
-from controller.core import budget, conditions
+from controller.core import budget
 from controller.core.actions import draw, move, placed_anew
 from controller.core.disruption import disrupted
 from controller.core.fleet import Fleet
 from controller.core.holds import is_fence, lift
 from controller.core.ledger import MANAGER
-from controller.core.names import action_id, condition_id
+from controller.core.names import action_id
 from controller.core.policy import OWNER, Leave, may_act
 from controller.core.release import call_off
 from controller.core.stimuli import Managed
-from vocab.lines import ActionLine, AnyLine, Budget, ConditionLine, HoldLine, NoteLine, Subject
-from vocab.states import TERMINAL_ACTIONS, ActionKind, ActionState, ClearsOn
+from vocab.lines import ActionLine, AnyLine, Budget, HoldLine, NoteLine, Subject
+from vocab.states import TERMINAL_ACTIONS, ActionKind, ActionState
 
-OTHER = "other_remediator"
 MOST_TURNS = 3  # closings of one place under the same holds: more would be a fight with whoever opens it again
 _ASKED = frozenset({ActionState.WOULD, ActionState.WAITING})
 _STANDS = frozenset({ActionState.RUNNING, ActionState.DONE})
@@ -58,7 +57,7 @@ class Decision(msgspec.Struct, frozen=True):
 
 
 def converge(fleet: Fleet, now: float) -> Iterator[AnyLine]:
-    """Close what is held, open what is not, and say where somebody else is at work."""
+    """Close what is held, and open what is not."""
     if not fleet.managers.known:
         return
     wanted = _wanted(fleet)
@@ -66,9 +65,8 @@ def converge(fleet: Fleet, now: float) -> Iterator[AnyLine]:
         yield from _close(fleet, place, holds, now)
     for (by, subject), key in list(fleet.ledger.closings.items()):
         place = _place(fleet, by, subject)
-        if place not in wanted and not _is_held(fleet, place):
+        if place not in wanted and not is_held(fleet, place):
             yield from _open(fleet, place, fleet.ledger.actions[key], now)
-    yield from _others(fleet, now)
 
 
 def _wanted(fleet: Fleet) -> dict[Place, list[HoldLine]]:
@@ -96,7 +94,7 @@ def _place(fleet: Fleet, by: str, subject: Subject) -> Place:
     return Place(by, gpu.node if gpu is not None else subject.node or "", subject)
 
 
-def _is_held(fleet: Fleet, place: Place) -> bool:
+def is_held(fleet: Fleet, place: Place) -> bool:
     """Whether a hold stands there; also while its manager has not said yet what it can close."""
     if place.subject.gpu is not None:
         return any(not is_fence(hold) for hold in fleet.holds_on(place.subject.gpu))
@@ -261,46 +259,4 @@ def _release(fleet: Fleet, place: Place, asked: ActionLine, why: str, now: float
         state=ActionState.ORDERED,
         rule=place.rule,
         why=why,
-    )
-
-
-# -- somebody else at work --------------------------------------------------------------------------------
-
-
-def _others(fleet: Fleet, now: float) -> Iterator[ConditionLine | NoteLine]:
-    """A condition of each node on which somebody else is at work while something of ours is held there."""
-    held = _held_nodes(fleet)
-    busy = {node: one for node in held for one in fleet.managers.of(node) if one.other}
-    known = {subject.node or "": key for subject, key in fleet.ledger.docket.conditions(OTHER)}
-    for node, key in known.items():
-        is_told = bool(fleet.managers.of(node)) or not fleet.managers.unheard()
-        if node not in busy and (is_told or node not in held):
-            yield conditions.end(fleet.ledger.conditions[key], now)
-    for node, managed in busy.items():
-        if node not in known:
-            yield _opened(fleet, node, now)
-            yield NoteLine(at=now, subject=Subject(node=node), code=OTHER, text=f"{managed.by}: {managed.other}")
-
-
-def _held_nodes(fleet: Fleet) -> dict[str, None]:
-    """The nodes on which something is held, other than by a fence."""
-    holds = [hold for hold in fleet.ledger.holds.values() if not is_fence(hold)]
-    found = (fleet.gpus[h.subject.gpu].node if h.subject.gpu in fleet.gpus else h.subject.node for h in holds)
-    return {node: None for node in found if node is not None}
-
-
-def _opened(fleet: Fleet, node: str, now: float) -> ConditionLine:
-    subject = Subject(node=node)
-    nth = sum((one.code, one.subject) == (OTHER, subject) for one in fleet.ledger.conditions.values())
-    return ConditionLine(
-        at=now,
-        subject=subject,
-        id=condition_id(f"{OTHER}/{node}", nth),
-        code=OTHER,
-        state="open",
-        severity=fleet.row(OTHER).severity,
-        since=now,
-        last_at=now,
-        reasons=(OTHER,),
-        clears_on=ClearsOn.SIGNAL,
     )

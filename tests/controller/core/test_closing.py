@@ -9,7 +9,7 @@ from controller.core.stimuli import Arrived, Declared, Deployment, Managed, Mana
 from controller.core.views import OwnerOrder
 from tests.sim.node import Node
 from tests.sim.world import World
-from vocab.lines import ActionLine, ConditionLine, HoldLine
+from vocab.lines import ActionLine, ConditionLine, HoldLine, NoteLine
 from vocab.messages import ActionItem
 from vocab.states import ActionKind, ActionState, Level
 
@@ -365,3 +365,12 @@ def test_what_was_heard_before_an_order_is_not_taken_for_its_outcome(make: Make)
     assert [(order.action.of, order.node) for order in world.core.orders()] == [(RELEASE, "n1")]
     cluster.run(4)
     assert cluster.ours == set()
+
+
+def test_a_mark_that_no_hold_explains_is_said_and_left_to_a_person(make: Make) -> None:
+    world, cluster = make()
+    cluster.ours.add("n2")
+    cluster.run(20)
+    assert cluster.ours == {"n2"}
+    notes = [line for line in world.lines if isinstance(line, NoteLine)]
+    assert [(note.code, note.subject.node) for note in notes] == [("manager_mark_orphaned", "n2")]
