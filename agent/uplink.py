@@ -1,8 +1,9 @@
 """The way to the controller: what the spool holds goes up in batches, what the node should do comes down.
 
-New items go at once, after they are on disk; otherwise a heartbeat every two seconds carries changes only.
-Nothing here decides. With the controller gone it backs off and keeps trying; the node goes on with the
-Desired that lies on its disk. The controller's answer is what deletes from the spool.
+New items go at once, after they are on disk; otherwise a heartbeat carries changes only: every two
+seconds, or as seldom as a controller of many nodes asks for. Nothing here decides. With the controller gone
+it backs off and keeps trying; the node goes on with the Desired that lies on its disk. The controller's answer
+is what deletes from the spool.
 """
 
 import asyncio
@@ -28,6 +29,7 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 HEARTBEAT_S = 2.0
+MOST_HEARTBEAT_S = 10.0  # a controller of many nodes may ask for no more than this
 REPLICAS_S = 10.0  # the whole list goes at least this often
 POLL_S = 25.0  # how long the controller may hold a poll; ours waits a little longer
 MOST_ITEMS = 500
@@ -91,6 +93,7 @@ class Uplink:
         self._facts_sent: NodeFacts | None = None
         self._replicas_sent: tuple[tuple[ReplicaStatus, ...], float] | None = None
         self._most = MOST_ITEMS
+        self._heartbeat_s = HEARTBEAT_S  # as the controller asked last
         self._asked_s = 0.0  # for how long the controller's last answer wants us to stay away
         self.desired = desired
         self.up = False
@@ -144,7 +147,7 @@ class Uplink:
 
     async def _rest(self) -> None:
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(HEARTBEAT_S):
+            async with asyncio.timeout(self._heartbeat_s):
                 await self._wake.wait()
 
     async def _send(self) -> str:
@@ -203,6 +206,7 @@ class Uplink:
 
     def _stored(self, batch: Batch, ack: BatchAck) -> None:
         self.up, self.last_success, self._most = True, self._clock.now(), MOST_ITEMS
+        self._heartbeat_s = min(max(ack.heartbeat_s, HEARTBEAT_S), MOST_HEARTBEAT_S)
         self._page.delivered(batch.gpus)
         if batch.replicas is not None:
             self._replicas_sent = batch.replicas, self._clock.monotonic()

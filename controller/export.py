@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import msgspec
 
 from controller.core.views import ReplicaView, View
+from controller.series import NodeSeries, report_ages
 from controller.store.change import KIND
 from vocab.events import Severity
 from vocab.lines import ActionLine, AnyLine, HoldLine
@@ -74,6 +75,7 @@ class Export(Exposition):
 
     def __init__(self, version: str) -> None:
         super().__init__(CONTROLLER)
+        self._series = NodeSeries()
         self.snapshot: Callable[[], Snapshot | None] = lambda: None
         self.gauge("corral_controller_build_info").labels(version).set(1)
         for outcome in ("stored", "malformed", "refused"):
@@ -139,7 +141,7 @@ class Export(Exposition):
     def _show(self, snapshot: Snapshot) -> None:
         self.gauge("corral_store_seq").set(snapshot.seq)
         self.gauge("corral_watch_readers").set(snapshot.readers)
-        self._replace("corral_node_report_age_seconds", {(node,): age for node, age in snapshot.report_ages_s.items()})
+        self.written["corral_node_report_age_seconds"] = report_ages(snapshot.report_ages_s)
         self.gauge("corral_leader").set(snapshot.decides)
         self.gauge("corral_lease_age_seconds").set(_or_none(snapshot.lease_age_s))
         self.gauge("corral_follower_lag_seconds").set(_or_none(snapshot.behind_s))
@@ -153,6 +155,7 @@ class Export(Exposition):
         for row in CONTROLLER:
             if row.kind in {Kind.GAUGE, Kind.INFO} and row.name not in OWN:
                 gauge = self.gauge(row.name)
+                self.written.pop(row.name, None)
                 if row.labels:
                     gauge.clear()
                 else:
@@ -163,10 +166,7 @@ class Export(Exposition):
         self.gauge("corral_paused").set(view.paused)
         self._tally("corral_pauses", ((each.scope,) for each in view.pauses), ((scope,) for scope in SCOPES))
         self._tally("corral_gpus", ((gpu.state,) for gpu in gpus), ((state,) for state in GPU_STATES))
-        self._replace("corral_gpu_state", {(gpu.node, gpu.uuid, gpu.state): 1 for gpu in gpus})
-        self._replace(
-            "corral_node_info", {(node.node, str(node.virtual).lower(), node.level): 1 for node in view.nodes}
-        )
+        self.written["corral_gpu_state"], self.written["corral_node_info"] = self._series.of(view.nodes)
         self._tally("corral_nodes", ((node.state,) for node in view.nodes), ((state.value,) for state in NodeState))
         self._tally("corral_holds", ((owner_class(hold.owner),) for hold in view.holds), ((name,) for name in OWNERS))
         self._replace("corral_oldest_hold_timestamp_seconds", _oldest(view.holds))

@@ -8,6 +8,9 @@ import msgspec
 from vocab.clock import Clock
 from vocab.messages import Batch
 
+REPORTS_PER_S = 1250.0  # about what one core takes in beside all else
+LEAST_HEARTBEAT_S, MOST_HEARTBEAT_S = 2.0, 10.0  # the most: a node that is late by half of it is not called silent yet
+
 
 class Heard(msgspec.Struct, frozen=True, kw_only=True):
     """The latest of one node. ``generation``: of the desired state that it has taken."""
@@ -29,6 +32,11 @@ class Reports:
         self.nodes[batch.node] = Heard(
             monotonic=self._clock.monotonic(), generation=batch.generation, spool_dropped=batch.spool_dropped
         )
+
+    @property
+    def heartbeat_s(self) -> float:
+        """How often a node that has nothing to say should report: what many nodes cost stays what few do."""
+        return min(max(len(self.nodes) / REPORTS_PER_S, LEAST_HEARTBEAT_S), MOST_HEARTBEAT_S)
 
     def ages_s(self) -> dict[str, float]:
         """Seconds since the last report of each node that reported since this process began."""

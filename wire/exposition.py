@@ -16,6 +16,7 @@ class Exposition:
     def __init__(self, rows: Iterable[Metric]) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call]  # the library lacks this annotation
         self.registry = CollectorRegistry()
+        self.written: dict[str, bytes] = {}  # gauges of so many series that they are kept as text: name -> lines
         self._collectors: dict[str, Collector] = {row.name: self._build(row) for row in rows}
 
     def _build(self, row: Metric) -> Collector:
@@ -46,4 +47,8 @@ class Exposition:
     def render(self, accept: str = "") -> tuple[bytes, str]:
         """The body and content type of a scrape that sent this Accept header."""
         encode, content_type = choose_encoder(accept)
-        return encode(self.registry), content_type
+        text = encode(self.registry)
+        for name, series in self.written.items():
+            head = f"# TYPE {name} gauge\n".encode()
+            text = text.replace(head, head + series, 1)
+        return text, content_type

@@ -104,6 +104,7 @@ class Agents:
             position=mind.repeats.acknowledged(batch.node, batch.session),
             generation=self._dispatch.generation(batch.node),
             want_facts=mind.wants_facts(msgspec.structs.replace(batch, facts=None)),
+            heartbeat_s=self._reports.heartbeat_s,
         )
 
     async def desired(self, call: Call) -> Desired:

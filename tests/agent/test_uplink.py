@@ -13,7 +13,7 @@ from tests.agent.made import NODE, identity, sample, uuid
 from tests.agent.test_spool import item
 from tests.fakes.controller import Controller
 from vocab.clock import SystemClock
-from vocab.messages import Desired, NodeFacts
+from vocab.messages import BatchAck, Desired, NodeFacts
 from wire.client import Client
 
 FACTS = NodeFacts(node=NODE, boot_id="boot-1", virtual=True, gpus=tuple(map(identity, range(8))))
@@ -224,6 +224,13 @@ async def test_an_idle_heartbeat_is_small(tmp_path, controller, record_property)
     record_property("idle_heartbeat_bytes", idle)
     print(f"idle heartbeat: {idle} bytes")
     assert idle <= 300
+
+
+async def test_the_controller_says_how_often_it_wants_to_hear(tmp_path, controller):
+    link = Link(tmp_path, controller.url)
+    for asked, obeyed in ((5.0, 5.0), (600.0, 10.0), (0.0, 2.0)):
+        link.uplink._stored(link.uplink._batch(), BatchAck(position=0, generation=0, heartbeat_s=asked))
+        assert link.uplink._heartbeat_s == obeyed
 
 
 async def test_a_controller_that_is_down_and_up_again_is_found_without_help(tmp_path, controller):
