@@ -16,6 +16,7 @@ from controller.core.ledger import FLEET, Ledger
 from controller.core.managers import Managers
 from controller.core.nodes import Gpu, Node
 from controller.core.patience import Patience
+from controller.core.precision import Records
 from controller.core.replicas import Life, Replica
 from controller.core.roster import Roster
 from controller.core.settings import COLD_START_S, MEMORY_LEAST_S, MEMORY_PERIODS, Rule, Settings, lowest
@@ -50,6 +51,7 @@ class Fleet:
         self.drivers = Drivers()
         self.managers = Managers()
         self.roster = Roster()
+        self.records = Records()
         self.free: dict[str, Gpu] = {}  # kept by placement: GPUs that take work, as of the last look
         self.doubted: dict[str, None] = {}  # silent nodes of which we doubt that they are lost
         self.is_tick = False  # all that was seen at this moment has been taken in

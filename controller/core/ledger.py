@@ -84,6 +84,7 @@ class Ledger:
         self.would_holds: dict[str, HoldLine] = {}
         self.would_of: dict[str | None, dict[str, None]] = defaultdict(dict)  # by incident
         self.holds_of_rule: dict[str, dict[str, HoldLine]] = defaultdict(dict)  # by code: what it held or would have
+        self.recorded = 0  # rises with all that the record of a rule rests on
         self.verdicts: dict[str, bool] = {}  # incident -> whether Corral was right, in the eyes of people
         self.taken_back: set[str] = set()  # events that have led to what a person has undone: they hold nothing again
         self.forced: set[str] = set()  # holds of the policy that somebody lifted while their incident was open
@@ -209,6 +210,7 @@ class Ledger:
             (self.held.add if self.standing(line.subject, POLICY) else self.held.discard)(name)
 
     def _take_hold(self, line: HoldLine) -> None:
+        self.recorded += 1
         incident = self.incidents.get(line.incident or "")
         if incident is not None and line.op in {"placed", "would_place"}:
             self.holds_of_rule[line.rule or incident.code][line.id] = line
@@ -281,6 +283,7 @@ class Ledger:
             self.healthy_at[line.subject] = line.at
         elif line.code == "verdict" and line.incident is not None and line.right is not None:
             self.verdicts[line.incident] = line.right
+            self.recorded += 1
         elif line.code == "backlog_discarded":
             self.discarded_at = line.at
             self._trust(line.at)

@@ -6,7 +6,6 @@ from controller.core.fleet import Fleet
 from controller.core.ledger import FLEET
 from controller.core.nodes import Gpu, Node
 from controller.core.placement import is_free, is_placeable
-from controller.core.precision import of_all
 from controller.core.replicas import Replica
 from controller.core.shortage import why_short
 from controller.core.stimuli import Deployment
@@ -40,7 +39,7 @@ def view(
         managers=tuple(fleet.managers.views()),
         policy=fleet.settings.policy,
         shadowed=fleet.settings.shadowed,
-        precision=of_all(ledger, now),
+        precision=fleet.records.of(ledger, now),
         counts=counted,
     )
 

@@ -13,6 +13,7 @@ from controller.core.ledger import Ledger
 from vocab.lines import HoldLine
 
 JUDGED_S = 28 * 86400.0  # within the history that is kept, so that a restart counts the same
+HOUR_S = 3600.0
 Z = 1.959964  # of the normal distribution, for 95 %
 
 
@@ -70,7 +71,17 @@ def of_rule(ledger: Ledger, rule: str, now: float) -> Precision:
     )
 
 
-def of_all(ledger: Ledger, now: float) -> tuple[Precision, ...]:
-    """The records of all rules that have decided anything lately, by name."""
-    found = (of_rule(ledger, rule, now) for rule in sorted(ledger.holds_of_rule))
-    return tuple(one for one in found if one.holds or one.would)
+class Records:
+    """The records of all rules: drawn anew when something has been decided or said, or as time passes them by."""
+
+    def __init__(self) -> None:
+        self._mark = (-1, -1)
+        self._drawn: tuple[Precision, ...] = ()
+
+    def of(self, ledger: Ledger, now: float) -> tuple[Precision, ...]:
+        """Those of the rules that have decided anything lately, by name."""
+        mark = (ledger.recorded, int(now // HOUR_S))
+        if mark != self._mark:
+            found = (of_rule(ledger, rule, now) for rule in sorted(ledger.holds_of_rule))
+            self._mark, self._drawn = mark, tuple(one for one in found if one.holds or one.would)
+        return self._drawn
