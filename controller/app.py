@@ -15,6 +15,7 @@ from aiohttp import web
 from controller import rulebook
 from controller.access import Access
 from controller.api.agents import Agents
+from controller.api.bundle import Bundles
 from controller.api.cards import Cards
 from controller.api.openapi import document
 from controller.api.orders import Orders
@@ -119,6 +120,7 @@ class Controller:
     def _routes(self, access: Access) -> list[Route]:
         return [
             *Reads(self.conductor, self.store, self.watch).routes(),
+            *Bundles(self.conductor, self.store, self.tls.client, self.config.agents_token_path).routes(),
             *Orders(self.conductor, self._clock).routes(),
             *Agents(self.conductor, self.dispatch, self.reports, self.export, self.config.gateways).routes(),
             *TokenRoutes(self.tokens, access).routes(),

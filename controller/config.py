@@ -97,6 +97,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     webhooks: tuple[WebhookConfig, ...] = ()  # who is told of incidents, holds and what waits for people
     gateways: tuple[str, ...] = ()  # host:port (or https://host:port) of each, for Prometheus' service discovery
     token_file: str | None = None
+    agents_token_file: str | None = None  # the token that agents ask for, to fetch what they recorded
     tls_cert: str | None = None
     tls_key: str | None = None
     tls_ca: str | None = None  # the authority of the agents' certificates, where it is not one that this machine trusts
@@ -158,6 +159,11 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             Path(file) if file else None for file in (self.tls_cert, self.tls_key, self.tls_ca, self.tls_client_ca)
         )
         return Tls(cert=cert, key=key, ca=authority, client_ca=callers, client_required=self.tls_client_required)
+
+    @property
+    def agents_token_path(self) -> Path | None:
+        """Where the agents' token lies, if they ask for one."""
+        return Path(self.agents_token_file) if self.agents_token_file else None
 
     @property
     def token_path(self) -> Path | None:

@@ -19,6 +19,7 @@ COMMANDS = {
     "release": "put a GPU back to service after a repair",
     "pause": "stop all harmful automation, at once",
     "resume": "let automation act again",
+    "bundle": "the evidence of an incident or a GPU in one tar, for the vendor",
     "undo": "take back what automation did lately",
     "discard": "after a look: drop what waits for room, and let demoted rules act again",
     "approve": "allow an action that waits for a person",

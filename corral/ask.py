@@ -50,6 +50,26 @@ def fetch(url: str, path: str, *, timeout_s: float = 60.0) -> bytes:
     return _at(url, lambda client: client.fetch("GET", path, timeout_s=timeout_s))
 
 
+def download(url: str, path: str, file: Path, *, silence_s: float = 90.0) -> int:
+    """Write what the process answers to a GET into ``file``, as it comes; its bytes. Whole, or not at all."""
+    part = file.with_name(f"{file.name}.part")
+
+    async def go(client: Client) -> int:
+        try:
+            size = 0
+            with part.open("wb") as out:
+                async for chunk in client.chunks(path, silence_s=silence_s):
+                    size += out.write(chunk)
+            part.replace(file)
+            return size
+        except OSError as error:
+            raise InputError(f"{file} cannot be written: {error.strerror}") from error
+        finally:
+            part.unlink(missing_ok=True)
+
+    return _at(url, go)
+
+
 def _at(url: str, question: Callable[[Client], Awaitable[T]], shown: str | None = None) -> T:
     if not url.startswith(("http://", "https://")) or not urlsplit(url).hostname:
         raise InputError(f"{url!r} is not an address like {CONTROLLER}; set CORRAL_URL or --url")

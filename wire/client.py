@@ -74,6 +74,20 @@ class Client:
             raise _failure(url, status, raw, asked)
         return raw
 
+    async def chunks(self, path: str, *, silence_s: float = 60.0) -> AsyncIterator[bytes]:
+        """What a GET answers, piece by piece. Raises as ``call`` does, also Unreachable when it breaks off."""
+        url = self.base + path
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S, sock_read=silence_s)
+        try:
+            async with self.session.get(url, timeout=timeout) as response:
+                if response.status >= 400:
+                    asked = response.headers.get("Retry-After", "")
+                    raise _failure(url, response.status, await response.read(), asked)
+                async for chunk in response.content.iter_chunked(2**16):
+                    yield chunk
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise Unreachable(f"{url} does not answer, or broke off: {error or type(error).__name__}") from error
+
     async def lines(
         self, method: str, path: str, kind: Any, body: Any = None, *, silence_s: float = 60.0
     ) -> AsyncIterator[Any]:

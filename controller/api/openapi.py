@@ -117,7 +117,7 @@ def _responses(route: Route, schema_of: dict[str, Any]) -> Json:
 
 def _success(route: Route, schema_of: dict[str, Any]) -> Json:
     if route.stream:
-        return {"description": route.summary, "content": {"text/event-stream": {"schema": _STREAMED}}}
+        return {"description": route.summary, "content": {route.media: {"schema": _STREAMED}}}
     schema = schema_of[repr(route.answer)]
     headers: Json = {}
     if route.paged:

@@ -65,6 +65,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     status: int = 200
     raw: bool = False
     stream: bool = False
+    media: str = "text/event-stream"  # of a stream
     errors: tuple[int, ...] = ()
     roles: frozenset[Role] | None = None
     paged: bool = False

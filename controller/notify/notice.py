@@ -56,7 +56,7 @@ def notice_of(seq: int, line: AnyLine) -> Notice | None:
         seq=seq,
         at=rfc3339(line.at),
         what=what,
-        subject=_name(line.subject),
+        subject=subject_name(line.subject),
         incident=line.id if isinstance(line, IncidentLine) else getattr(line, "incident", None),
         code=line.code if isinstance(line, IncidentLine) else None,
         severity=line.severity.value if isinstance(line, IncidentLine) else None,
@@ -80,7 +80,7 @@ def _what(line: AnyLine) -> What | None:
 
 
 def _summary(line: AnyLine) -> str:
-    about = _name(line.subject)
+    about = subject_name(line.subject)
     match line:
         case IncidentLine():
             end = f": {line.closed_because}" if line.closed_because else ""
@@ -95,5 +95,6 @@ def _summary(line: AnyLine) -> str:
             return about
 
 
-def _name(subject: Subject) -> str:
+def subject_name(subject: Subject) -> str:
+    """The name of what a line is about."""
     return next((value for name in subject.__struct_fields__ if (value := getattr(subject, name))), "fleet")
