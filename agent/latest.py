@@ -155,6 +155,7 @@ class Latest:
             level=self._level,
             version=self._version,
             driver=seen.driver if seen else None,
+            cuda=seen.cuda if seen else None,
             address=self._address,
             gpus=gpus,
             reset_group=reset_group(board, [gpu.uuid for gpu in gpus]),

@@ -24,6 +24,7 @@ from controller.api.reads import Reads
 from controller.api.route import Route, add_routes
 from controller.api.tokens import TokenRoutes
 from controller.api.verdicts import Verdicts
+from controller.api.versions import VersionRoutes
 from controller.conductor import Conductor
 from controller.config import Config
 from controller.dispatch import Dispatch
@@ -127,6 +128,7 @@ class Controller:
             *Policies(self.conductor, self.store, self._clock).routes(),
             *Cards(self.store).routes(),
             *Verdicts(self.conductor, self.store, self._clock).routes(),
+            *VersionRoutes(self.conductor).routes(),
         ]
 
     @asynccontextmanager

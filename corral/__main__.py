@@ -11,6 +11,7 @@ COMMANDS = {
     "up": "a whole fleet on this machine: controller, agent, engine replicas, gateway",
     "status": "what state the fleet is in",
     "events": "what was seen, newest last",
+    "versions": "which driver and firmware runs where, and what drifts from its pool",
     "explain": "one GPU's story: evidence, decisions, what comes next",
     "card": "one card's history by serial number: where it was, faults, repairs",
     "hold": "take a GPU or node out of service",

@@ -28,6 +28,7 @@ from controller.core import (
     incidents,
     liveness,
     look,
+    matrix,
     others,
     owner_orders,
     preview,
@@ -171,6 +172,10 @@ class Core:
     def view(self) -> View:
         """The fleet as of the last ``take`` or ``tick``."""
         return self._album.view(self._now)
+
+    def versions(self) -> matrix.Matrix:
+        """Which versions run where."""
+        return matrix.matrix(self._fleet)
 
     def orders(self) -> tuple[OwnerOrder, ...]:
         """What managers and owners of others' work are asked to do, as of the last ``take`` or ``tick``."""

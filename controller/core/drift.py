@@ -1,4 +1,4 @@
-"""Version drift: a node with another driver than most of its pool. A reason to look, never a hold.
+"""Version drift: a node with another driver or VBIOS than most of its pool. A reason to look, never a hold.
 
 Pools mix drivers for as long as an upgrade takes; what stays behind, or runs ahead, was forgotten. Fewer than three
 nodes, or no majority, have no usual version. Nodes that are in no pool are one.
@@ -9,22 +9,24 @@ from collections.abc import Iterator
 from controller.core import conditions
 from controller.core.fleet import Fleet
 from controller.core.names import condition_id
+from controller.core.versions import DRIVER
 from vocab.lines import ConditionLine, Subject
 
 CODE = "version_drift"
 
 
 def judge(fleet: Fleet, now: float) -> Iterator[ConditionLine]:
-    """Open or end the condition of the nodes whose driver has changed; of a whole pool when its usual one has."""
-    drivers = fleet.drivers
-    changed = list(fleet.work.drivers)
+    """Open or end the condition of the nodes whose versions have changed; of a whole pool when its usual ones have."""
+    versions = fleet.versions
+    changed = list(fleet.work.versions)
     for pool in dict.fromkeys(fleet.pool_of(node) for node in changed):
-        usual = drivers.usual(pool)
-        same = drivers.is_as_before(pool, usual)
+        usual = versions.usual(pool)
+        same = versions.is_as_before(pool, usual)
         for name in changed if same else list(fleet.nodes):
-            driver = drivers.driver(name) if fleet.pool_of(name) == pool else None
-            if driver is not None:
-                yield from _say(fleet, name, now, drifts=usual is not None and driver != usual)
+            parts = versions.of(name) if fleet.pool_of(name) == pool else {}
+            if DRIVER in parts:  # without a driver nothing that it says is certain
+                drifts = any(version != usual.get(part, version) for part, version in parts.items())
+                yield from _say(fleet, name, now, drifts=drifts)
 
 
 def _say(fleet: Fleet, node: str, now: float, *, drifts: bool) -> Iterator[ConditionLine]:

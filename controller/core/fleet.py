@@ -9,7 +9,6 @@ from collections.abc import Callable
 
 from controller.core import remind, replicas
 from controller.core.agenda import Agenda
-from controller.core.drivers import Drivers
 from controller.core.kinds import REPAIRS
 from controller.core.ladder import needs_repair
 from controller.core.ledger import FLEET, Ledger
@@ -21,6 +20,7 @@ from controller.core.replicas import Life, Replica
 from controller.core.roster import Roster
 from controller.core.settings import COLD_START_S, MEMORY_LEAST_S, MEMORY_PERIODS, Rule, Settings, lowest
 from controller.core.stimuli import Deployment
+from controller.core.versions import Versions, parts_of
 from controller.core.work import Work
 from vocab.catalogue.row import CodeRow
 from vocab.events import Event, Recovery, Scope
@@ -48,7 +48,7 @@ class Fleet:
         self.pools: dict[str, tuple[str, ...]] = {}  # name -> its nodes
         self.domains: dict[str, tuple[str, ...]] = {}  # failure domain -> its nodes
         self.powered: frozenset[str] = frozenset()  # nodes whose power is in our hands
-        self.drivers = Drivers()
+        self.versions = Versions()
         self.managers = Managers()
         self.roster = Roster()
         self.records = Records()
@@ -139,9 +139,8 @@ class Fleet:
         if node.facts is None or booted:
             self.work.booted[facts.node] = None
         since = node.facts.remembers_since if node.facts is not None else None
-        if node.facts is None or node.facts.driver != facts.driver:
-            self.work.drivers[facts.node] = None
-            self.drivers.put(facts.node, self.pool_of(facts.node), facts.driver)
+        if self.versions.put(facts.node, self.pool_of(facts.node), parts_of(facts)):
+            self.work.versions[facts.node] = None
         node.facts = facts
         listed = {identity.uuid for identity in facts.gpus}
         for uuid in [uuid for uuid in self._gpus_at[facts.node] if uuid not in listed]:
@@ -336,8 +335,8 @@ class Fleet:
         self._pool_of = {node: pool for pool, nodes in pools.items() for node in nodes}
         for node in self.nodes.values():
             if node.facts is not None:
-                self.work.drivers[node.name] = None
-                self.drivers.put(node.name, self.pool_of(node.name), node.facts.driver)
+                self.work.versions[node.name] = None
+                self.versions.put(node.name, self.pool_of(node.name), parts_of(node.facts))
         self.touch_all()
 
     def weighed(self, event: Event) -> Event:

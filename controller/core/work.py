@@ -23,7 +23,7 @@ class Work:
         self.doubtful: dict[str, None] = {}  # replicas of which it must be asked again whether they stay
         self.going: set[str] = set()  # replicas that do not, as of when that was asked last
         self.rules: dict[str, None] = {}  # codes for which something was held, or would have been, or was lifted
-        self.drivers: dict[str, None] = {}  # nodes with another driver than before
+        self.versions: dict[str, None] = {}  # nodes with other versions than before
         self.booted: dict[str, None] = {}  # nodes with another boot than before
         self.looks: dict[str, None] = {}  # nodes that look another way than when they were drawn last
         self.readings: dict[str, None] = {}  # nodes with newer readings than those
@@ -82,4 +82,4 @@ class Work:
         self.replicas, self.deployments = self._kept["replicas"], self._kept["deployments"]
         self._kept = {"replicas": {}, "deployments": {}}
         self.nodes, self.booted, self.rules = {}, {}, {}
-        self.drivers = {}
+        self.versions = {}

@@ -82,7 +82,7 @@ _DRIVER: tuple[_Row, ...] = (
     ("driver_library_mismatch", "library and kernel module differ", S.ERROR, R.REBOOT_NODE, P.NODE, C.SIGNAL,
      "NVML 18"),
     ("driver_not_loaded", "no driver is loaded", S.ERROR, R.INVESTIGATE, P.NODE, C.SIGNAL, "NVML 9"),
-    ("version_drift", "another driver than the pool's", S.WARNING, R.INVESTIGATE, P.NODE, C.SIGNAL, "inventory"),
+    ("version_drift", "another driver or VBIOS than the pool's", S.WARNING, R.INVESTIGATE, P.NODE, C.SIGNAL, "inventory"),
     ("profiling_broken", "activity counters read zero or fail", S.WARNING, R.INVESTIGATE, P.GPU, C.SIGNAL,
      "GPM, DCGM 1001-"),
     ("counter_saturated", "a counter stands at its end", S.WARNING, R.INVESTIGATE, P.NODE, C.SIGNAL, "counter width"),

@@ -1,0 +1,52 @@
+"""Combinations of versions that are known to go wrong, each with who published it. No row without a source."""
+
+import re
+
+import msgspec
+
+
+class KnownBad(msgspec.Struct, frozen=True, kw_only=True):
+    """A combination that is known to go wrong. ``source``: where that is published."""
+
+    what: str
+    remedy: str
+    source: str
+
+
+class _Drivers(msgspec.Struct, frozen=True):
+    """Drivers from ``first`` on and below ``fixed``."""
+
+    first: str
+    fixed: str
+    bad: KnownBad
+
+
+_DRIVERS = (
+    _Drivers(
+        "535",
+        "535.104.05",
+        KnownBad(
+            what="process lists change their form within this series: wrong PIDs, or no processes at all",
+            remedy="driver 535.104.05 or newer",
+            source="github.com/XuehaiPan/nvitop issues 75 and 88, pull request 79",
+        ),
+    ),
+)
+_GSP = KnownBad(
+    what="GSP firmware of another release than the driver",
+    remedy="install driver and firmware from one release, then reboot",
+    source="github.com/NVIDIA/open-gpu-kernel-modules README: kernel modules and GSP firmware of one release",
+)
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    """``535.104.05`` as numbers that compare."""
+    return tuple(int(part) for part in re.findall(r"\d+", version)[:6])
+
+
+def known_bad(driver: str | None, gsp: str | None = None) -> tuple[KnownBad, ...]:
+    """What is known to go wrong with these; nothing of a driver that is not known."""
+    if driver is None:
+        return ()
+    found = tuple(row.bad for row in _DRIVERS if numbers(row.first) <= numbers(driver) < numbers(row.fixed))
+    return (*found, _GSP) if gsp and numbers(gsp) != numbers(driver) else found
