@@ -76,14 +76,14 @@ class Controller:
         self.liveness = Liveness(self.conductor, self.tls.client)
         self.powering = Powering(self.conductor, clock, powers(config.power, config.nodes_of))
         self.tokens = Tokens(store, clock)
-        self.housekeeping = Housekeeping(store, clock, self.export, config.keep_days, self._decides)
+        self.housekeeping = Housekeeping(store, clock, self.export, config.keep_days, self._leads)
         self.webhooks = [Webhook(each, self.conductor, store, clock, self.export) for each in config.webhooks]
         self.keepers = keepers(config, self.conductor, clock, self.export)
         self.export.snapshot = self._snapshot
         self._clock = clock
 
-    def _decides(self) -> bool:
-        return self.conductor.decides
+    def _leads(self) -> bool:
+        return self.conductor.leads
 
     def _snapshot(self) -> Snapshot:
         leader = self.shared.leader if self.shared is not None else None
