@@ -18,16 +18,9 @@ def gpu(uuid: str, state: str = "healthy") -> GpuView:
 
 def node(name: str, *gpus: GpuView) -> NodeView:
     return NodeView(
-        node=name,
-        virtual=False,
-        level="repair",
-        state="live",
-        boot_id="b",
-        driver="580",
-        version="1",
-        address="",
-        gpus=gpus,
-    )
+        node=name, virtual=False, level="repair", state="live", boot_id="b", driver="580", version="1", address="",
+        paused=False, unknown_because=None, seen_at=None, gpus=gpus,
+    )  # fmt: skip
 
 
 def parsed(text: bytes) -> list[tuple[str, dict[str, str], float]]:
