@@ -1,13 +1,15 @@
-"""What is done now and then, by APScheduler: forgetting old history. Nothing that safety hangs on."""
+"""What is done now and then, by APScheduler: rolling up and forgetting old history. Nothing that safety hangs on."""
 
+import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from apscheduler.events import EVENT_JOB_ERROR, EVENT_JOB_MAX_INSTANCES, EVENT_JOB_MISSED, JobEvent
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
 from controller.export import Export
 from controller.store.prune import prune
+from controller.store.rollup import forget, roll_up
 from controller.store.store import Store
 from vocab.clock import Clock
 from vocab.errors import Unreachable
@@ -16,11 +18,12 @@ log = logging.getLogger(__name__)
 
 DAY_S = 86_400.0
 PRUNE_EVERY_S = 3600
+ROLL_EVERY_S = 300
 _OUTCOMES = {EVENT_JOB_ERROR: "failed", EVENT_JOB_MAX_INSTANCES: "skipped", EVENT_JOB_MISSED: "missed"}
 
 
 class Housekeeping:
-    """The scheduler and its one job."""
+    """The scheduler and its jobs."""
 
     def __init__(
         self, store: Store, clock: Clock, export: Export, keep_days: float, decides: Callable[[], bool] = lambda: True
@@ -30,6 +33,7 @@ class Housekeeping:
         self._export = export
         self._keep_s = keep_days * DAY_S
         self._decides = decides  # of several controllers, one does the housekeeping
+        self._one = asyncio.Lock()  # jobs follow each other
         # a grace of None: a job that a busy loop delays still runs; the library's default drops it after 1 s
         logging.getLogger("apscheduler").setLevel(logging.WARNING)
         defaults = {"misfire_grace_time": None, "coalesce": True, "max_instances": 1}
@@ -37,7 +41,8 @@ class Housekeeping:
         self._scheduler.add_listener(self._count, EVENT_JOB_ERROR | EVENT_JOB_MAX_INSTANCES | EVENT_JOB_MISSED)
 
     def start(self) -> None:
-        """Begin; the first pruning is one period away."""
+        """Begin; the first run of each job is one period away."""
+        self._scheduler.add_job(self.roll_up, "interval", seconds=ROLL_EVERY_S, id="rollup")
         self._scheduler.add_job(self.prune, "interval", seconds=PRUNE_EVERY_S, id="prune")
         self._scheduler.start()
 
@@ -45,19 +50,35 @@ class Housekeeping:
         """End; a job that runs is cancelled, and its transaction rolled back."""
         self._scheduler.shutdown(wait=False)
 
+    async def roll_up(self) -> None:
+        """Bring the hours and days of GPUs and deployments up to now."""
+        await self._run("rollup", self._roll_up)
+
     async def prune(self) -> None:
-        """Forget finished history older than the configured days."""
+        """Forget finished history older than the configured days, and rollups that are kept no longer."""
+        await self._run("prune", self._prune)
+
+    async def _roll_up(self) -> None:
+        await roll_up(self._store, self._clock.now())
+
+    async def _prune(self) -> None:
+        await self._roll_up()  # what is not rolled up must not go
+        gone = await prune(self._store, self._clock.now() - self._keep_s)
+        gone += await forget(self._store, self._clock.now())
+        if gone:
+            log.info("old history was pruned", extra={"rows": gone})
+
+    async def _run(self, job: str, work: Callable[[], Awaitable[None]]) -> None:
         if not self._decides():
             return
         try:
-            gone = await prune(self._store, self._clock.now() - self._keep_s)
+            async with self._one:
+                await work()
         except Unreachable as error:
-            log.warning("old history was not pruned: %s", error)
-            self._export.job("prune", "failed")
+            log.warning("the job %s was not finished: %s", job, error)
+            self._export.job(job, "failed")
             return
-        self._export.job("prune", "done")
-        if gone:
-            log.info("old history was pruned", extra={"rows": gone})
+        self._export.job(job, "done")
 
     def _count(self, event: JobEvent) -> None:
         self._export.job(str(event.job_id), _OUTCOMES[event.code])

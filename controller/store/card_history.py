@@ -8,12 +8,11 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from controller.store import cards, change
 from controller.store.cards import Card, Stay
-from controller.store.tables import changes, events
+from controller.store.rollup import DAY, REPAIRS
+from controller.store.tables import changes, events, rollups
 from vocab.lines import ActionLine, HoldLine, NoteLine
-from vocab.states import ActionKind
 
 MOST = 200  # of each part of one card's history, the latest
-REPAIRS = frozenset({ActionKind.RESTART_REPLICA, ActionKind.RESET_GPU, ActionKind.REBOOT_NODE, ActionKind.POWER_CYCLE})
 
 
 class Faults(msgspec.Struct, frozen=True):
@@ -24,12 +23,24 @@ class Faults(msgspec.Struct, frozen=True):
     last: float
 
 
+class Total(msgspec.Struct, frozen=True):
+    """A sum of daily rollups: of ``fault``, ``hold``, ``repair`` and ``verdict`` how many, of ``state`` seconds."""
+
+    measure: str
+    name: str
+    value: float
+
+
 class CardHistory(msgspec.Struct, frozen=True, kw_only=True):
-    """One board: its GPUs, their places, and as far as history is kept, faults, holds, repairs and verdicts."""
+    """One board: its GPUs, their places, and as far as history is kept, faults, holds, repairs and verdicts.
+
+    ``totals``: of all days whose rollups are kept, which is longer.
+    """
 
     gpus: list[Card]
     places: list[Stay]
     faults: list[Faults]
+    totals: list[Total]
     holds: list[HoldLine]
     repairs: list[ActionLine]
     verdicts: list[NoteLine]
@@ -45,6 +56,7 @@ async def history(connection: AsyncConnection, found: list[Card]) -> CardHistory
         gpus=found,
         places=await cards.places(connection, uuids, MOST),
         faults=await _faults(connection, uuids),
+        totals=await _totals(connection, uuids),
         holds=await _lines(connection, "hold", about),
         repairs=[line for line in repairs if line.of in REPAIRS],
         verdicts=[line for line in await _lines(connection, "note", about) if line.right is not None],
@@ -55,6 +67,13 @@ async def _faults(connection: AsyncConnection, uuids: list[str]) -> list[Faults]
     counted = select(events.c.code, func.count(), func.max(events.c.at)).where(events.c.gpu.in_(uuids))
     rows = (await connection.execute(counted.group_by(events.c.code))).all()
     return sorted((Faults(*row) for row in rows), key=lambda each: (-each.events, each.code))
+
+
+async def _totals(connection: AsyncConnection, uuids: list[str]) -> list[Total]:
+    by = (rollups.c.measure, rollups.c.name)
+    mine = (rollups.c.gpu.in_(uuids), rollups.c.span == DAY)
+    rows = await connection.execute(select(*by, func.sum(rollups.c.value)).where(*mine).group_by(*by))
+    return sorted((Total(*row) for row in rows), key=lambda each: (each.measure, -each.value, each.name))
 
 
 async def _lines(connection: AsyncConnection, kind: str, about: Any) -> list[Any]:

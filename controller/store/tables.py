@@ -37,7 +37,7 @@ Number = BigInteger().with_variant(Integer(), "sqlite")  # grows without end: po
 counters = Table(
     "counters",
     metadata,
-    Column("name", String, primary_key=True),  # seq, turn, pruned, events, epoch: see store.read.counter
+    Column("name", String, primary_key=True),  # seq, turn, pruned, rolled, events, epoch: see store.read.counter
     Column("value", Number, nullable=False),
 )
 
@@ -186,6 +186,32 @@ stays = Table(
     Column("node", String, nullable=False),
     Column("pci", String, nullable=False),
     Column("until", Float),
+)
+
+rollups = Table(
+    "rollups",
+    metadata,
+    Column("span", Number, primary_key=True, autoincrement=False),  # seconds: of an hour or of a day
+    Column("start", Number, primary_key=True, autoincrement=False),  # seconds since the epoch, UTC
+    Column("gpu", String, primary_key=True),  # empty: of no one GPU
+    Column("deployment", String, primary_key=True),  # empty: of none
+    Column("measure", String, primary_key=True),  # see store.rollup
+    Column("name", String, primary_key=True),
+    Column("value", Float, nullable=False),
+    Index("rollups_by_gpu", "gpu", "span", "start"),
+    Index("rollups_by_deployment", "deployment", "span", "start"),
+)
+
+rolling = Table(
+    "rolling",
+    metadata,
+    Column("subject", String, primary_key=True),  # gpu:UUID or replica:ID, as far as its changes are rolled up
+    Column("state", String, nullable=False),
+    Column("since", Float, nullable=False),  # from when on its time in this state is not in the rollups yet
+    Column("booked", Boolean, nullable=False),  # whether its time in this state counts
+    Column("deployment", String, nullable=False),  # of a replica
+    Column("guest", String, nullable=False),  # of a GPU: the replica that was last started there
+    Index("rolling_by_since", "booked", "since"),
 )
 
 tokens = Table(

@@ -8,7 +8,7 @@ import pytest
 from controller.mind import real_core
 from tests.controller.api.test_paging import walk
 from tests.controller.house import Keys, batch, event, facts, house, uuid
-from vocab.errors import InputError
+from vocab.errors import Refused
 from vocab.messages import NodeFacts
 
 
@@ -44,5 +44,5 @@ async def test_a_card_tells_its_places_and_its_faults_wherever_they_were(tmp_pat
 
 async def test_an_unknown_card_is_not_found(tmp_path: Path) -> None:
     async with house(tmp_path) as home:
-        with pytest.raises(InputError, match=r"no card '166'.*/api/v1/cards"):
+        with pytest.raises(Refused, match=r"no card '166'.*/api/v1/cards"):
             await home.get("cards/166")
