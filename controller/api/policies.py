@@ -1,4 +1,8 @@
-"""Policies adopted and gone back to, and what another one would have decided. Each adoption is audited and says why."""
+"""Policies adopted and gone back to, and what another one would have decided.
+
+Each adoption is audited and says why. It changes what automation may do everywhere, so it is for admins: an operator
+compares, and orders within what was adopted.
+"""
 
 import asyncio
 from typing import Annotated
@@ -25,7 +29,7 @@ from controller.store.store import Store
 from vocab.catalogue import codes
 from vocab.clock import Clock
 from vocab.errors import ConfigError, InputError, Refused
-from vocab.roles import ORDERS
+from vocab.roles import ADMINS, ORDERS
 
 DAYS = 30.0  # as long as history is kept
 REHEARSAL_S = 120.0  # for both rehearsals of a month; they take seconds
@@ -112,6 +116,7 @@ class Policies:
                 answer=AdoptionView,
                 status=201,
                 errors=(403, 409, 503),
+                roles=ADMINS,
             ),
             Route(
                 method="POST",
@@ -123,6 +128,7 @@ class Policies:
                 answer=AdoptionView,
                 status=201,
                 errors=(403, 404, 409, 503),
+                roles=ADMINS,
             ),
             Route(
                 method="POST",

@@ -91,7 +91,7 @@ def _in_force(url: str) -> str:
 
 
 @command.command(help="Put a policy file in force. Without FILE: adopt anew what is in force, so that rules that an "
-                 "upgrade changed, or that fell back to shadow, act again.")  # fmt: skip
+                 "upgrade changed, or that fell back to shadow, act again. For tokens of role admin.")  # fmt: skip
 @maybe_file_argument
 @reason_option
 @url_option
@@ -104,7 +104,7 @@ def adopt(file: Path | None, reason: str, url: str) -> None:
 
 
 @command.command(help="Go back to an adoption by its number (left out: the one before the last), as it was then. Rules "
-                 "that have changed since are in shadow.")  # fmt: skip
+                 "that have changed since are in shadow. For tokens of role admin.")  # fmt: skip
 @click.argument("number", type=click.IntRange(min=1), required=False)
 @reason_option
 @url_option

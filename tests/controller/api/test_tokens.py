@@ -52,6 +52,8 @@ ROWS = [  # what each role gets: 200 or 201 where it may
     ("GET", "replicas", None, {"viewer", "operator", "admin", "node", "gateway"}),
     ("POST", "pause", REASON, {"operator", "admin"}),
     ("POST", "holds", HOLD, {"operator", "admin"}),
+    ("POST", "policy/adoptions", REASON, {"admin"}),
+    ("POST", "policy/reverts", REASON, {"admin"}),
     ("GET", "tokens", None, {"admin"}),
     ("GET", f"agent/desired?node={NODE}&wait_s=0", None, {"node", "admin"}),
     ("POST", "gateway/reach", {"by": NODE, "nodes": {}}, {"node", "gateway", "admin"}),
