@@ -30,7 +30,7 @@ async def test_restart_folds_what_was_stored(tmp_path: Path, database: Keys) -> 
         before = await home.get("fleet")
     async with house(tmp_path, **database) as home:
         after = await home.get("fleet")
-        assert after == before
+        assert after == {**before, "controller": after["controller"]}  # it may still be about to take the lease
         assert [each["id"] for each in after["nodes"][0]["gpus"][0]["holds"]] == [hold["id"]]
         assert after["paused"] is True
         await home.post("agent/batch", batch(event(1)))
