@@ -45,7 +45,7 @@ async def fill(folder: Path, keys: Keys) -> dict[str, Any]:
 async def found(home: Any) -> dict[str, Any]:
     desired = await home.get("agent/desired", node=NODE, wait_s=0)
     return {
-        "fleet": await home.get("fleet"),
+        "fleet": {**await home.get("fleet"), "controller": ""},  # it may still be about to take the lease
         "events": await home.get("events"),
         "audit": await home.get("audit"),
         "holds": desired["holds"],
