@@ -126,7 +126,7 @@ class Controller:
             *Agents(self.conductor, self.dispatch, self.reports, self.export, self.config.gateways).routes(),
             *TokenRoutes(self.tokens, access).routes(),
             *Policies(self.conductor, self.store, self._clock).routes(),
-            *Cards(self.store).routes(),
+            *Cards(self.store, self._clock).routes(),
             *Verdicts(self.conductor, self.store, self._clock).routes(),
             *VersionRoutes(self.conductor).routes(),
         ]

@@ -14,6 +14,7 @@ COMMANDS = {
     "versions": "which driver and firmware runs where, and what drifts from its pool",
     "explain": "one GPU's story: evidence, decisions, what comes next",
     "card": "one card's history by serial number: where it was, faults, repairs",
+    "lemons": "cards that fail again and again while their peers do not",
     "hold": "take a GPU or node out of service",
     "lift": "lift a hold",
     "drain": "hold a GPU, node or replica and move its work elsewhere",

@@ -4,12 +4,15 @@ from typing import Annotated
 
 import msgspec
 
-from controller.api.paging import Paged, PageQuery, behind
+from controller.api.paging import PAGE, Limit, Paged, PageQuery, behind
 from controller.api.route import Call, Route, not_found
+from controller.core.lemons import Lemon
 from controller.store import cards
 from controller.store.card_history import CardHistory, history
 from controller.store.cards import Card
+from controller.store.lemons import judged
 from controller.store.store import Store
+from vocab.clock import Clock
 
 Name = Annotated[str, msgspec.Meta(max_length=300)]
 
@@ -22,11 +25,19 @@ class CardQuery(PageQuery, frozen=True, kw_only=True):
     board: Name | None = None
 
 
+class LemonQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """``all``: also cards whose signals do not make a lemon."""
+
+    all: bool = False
+    limit: Limit = PAGE
+
+
 class Cards:
     """The routes over the ledger of cards."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
+        self._clock = clock
 
     def routes(self) -> list[Route]:
         """The rows."""
@@ -51,6 +62,16 @@ class Cards:
                 answer=CardHistory,
                 errors=(404, 503),
             ),
+            Route(
+                method="GET",
+                path="/api/v1/lemons",
+                name="lemons",
+                summary="Cards that stood out among their peers in the last 28 days, the worst first, and why",
+                run=self.lemons,
+                answer=list[Lemon],
+                query=LemonQuery,
+                errors=(503,),
+            ),
         ]
 
     async def many(self, call: Call) -> Paged:
@@ -68,3 +89,10 @@ class Cards:
             if not found:
                 raise not_found("card", name, "/api/v1/cards")
             return await history(connection, found)
+
+    async def lemons(self, call: Call) -> list[Lemon]:
+        """Lemons, as far as the rollups have come."""
+        query: LemonQuery = call.query
+        async with self._store.reading() as connection:
+            found = await judged(connection, self._clock.now())
+        return [each for each in found if each.lemon or query.all][: query.limit]

@@ -46,3 +46,26 @@ async def test_an_unknown_card_is_not_found(tmp_path: Path) -> None:
     async with house(tmp_path) as home:
         with pytest.raises(Refused, match=r"no card '166'.*/api/v1/cards"):
             await home.get("cards/166")
+
+
+async def test_a_lemon_is_told_with_its_reasons_once_its_days_are_rolled_up(tmp_path: Path, database: Keys) -> None:
+    from controller.store.records import Write
+    from vocab.clock import VirtualClock
+    from vocab.events import epoch_s
+    from vocab.lines import EventLine, Subject
+
+    began = epoch_s(str(event(1).at))
+    clock = VirtualClock(began)
+    codes = ("xid:79", "xid:48", "xid:95", "xid:64", "xid:119")
+    lines = [
+        EventLine(at=began - day * 86_400.0, subject=Subject(gpu=uuid(0)), event=event(day, code=codes[day % 5]))
+        for day in range(20)
+    ]
+    async with house(tmp_path, **database, clock=clock) as home:
+        await home.post("agent/batch", batch(facts=facts()))
+        assert await home.get("lemons") == []
+        await home.inside.store.commit(Write(at=began, lines=lines))
+        await home.inside.housekeeping.roll_up()
+        (found,) = await home.get("lemons", all="true")
+        assert (found["gpu"], found["lemon"]) == (uuid(0), True)
+        assert [signal["signal"] for signal in found["signals"]] == ["fault_days", "fault_codes"]

@@ -1,0 +1,34 @@
+"""What the judgement of lemons looks at: 28 days of rollups, and which cards there are of each board."""
+
+from sqlalchemy import func, or_, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from controller.core.lemons import WINDOW_S, Lemon, Tally, lemons, signals
+from controller.store.rollup import DAY
+from controller.store.tables import cards, rollups
+from vocab.catalogue import codes
+from vocab.events import Recovery
+
+# what only a fault of the card asks for; the code of lemons itself is no reason for one
+FAULTS = frozenset(
+    code for code, row in codes.ROWS.items() if row.recovery.rank >= Recovery.DRAIN_AND_RESET.rank and code != "lemon"
+)
+
+
+async def judged(connection: AsyncConnection, now: float) -> list[Lemon]:
+    """The cards with signals that count in the 28 days before ``now``, the worst first."""
+    since = now - WINDOW_S
+    columns = (rollups.c.gpu, rollups.c.start, rollups.c.measure, rollups.c.name, rollups.c.value)
+    wanted = (
+        rollups.c.span == DAY,
+        rollups.c.start > since - DAY,
+        rollups.c.measure.in_(("fault", "hold", "repair")),
+        rollups.c.gpu != "",
+    )
+    found = signals([Tally(*row) for row in await connection.execute(select(*columns).where(*wanted))], FAULTS)
+    lately = or_(cards.c.until.is_(None), cards.c.until > since)
+    counted = select(cards.c.board, func.count()).where(lately).group_by(cards.c.board)
+    sizes = {row[0]: row[1] for row in await connection.execute(counted)}
+    mine = select(cards.c.uuid, cards.c.board).where(cards.c.uuid.in_(select(rollups.c.gpu).where(*wanted)))
+    boards = {row.uuid: row.board for row in await connection.execute(mine)}
+    return lemons(found, boards, sizes)
