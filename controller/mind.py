@@ -17,7 +17,7 @@ from controller.core.adoption import Adoption
 from controller.core.core import Core
 from controller.core.settings import Settings
 from controller.core.stimuli import Adopted, AnyStimulus, Declared, NodeReported, Recalled
-from controller.core.views import View
+from controller.core.views import ReplicaView, View
 from controller.dispatch import Dispatch
 from controller.repeats import Repeats
 from controller.store import policies, read
@@ -226,9 +226,13 @@ class Mind:
     def view(self) -> View:
         """The Core's view; a replica of which its node has not spoken yet has the address that is on disk."""
         view = self.core.view()
-        urls = {replica: url for node in self.addresses.values() for replica, url in node.urls.items()}
-        replicas = (replace(each, url=each.url or urls.get(each.replica, "")) for each in view.replicas)
-        return replace(view, replicas=tuple(replicas))
+        if all(each.url for each in view.replicas):
+            return view
+        return replace(view, replicas=tuple(self._addressed(each) for each in view.replicas))
+
+    def _addressed(self, replica: ReplicaView) -> ReplicaView:
+        stored = self.addresses.get(replica.node) if not replica.url else None
+        return replica if stored is None else replace(replica, url=stored.urls.get(replica.replica, ""))
 
     def told(self, stimuli: Sequence[AnyStimulus], audit: Audit | None, now: float) -> list[AnyLine]:
         """Take in what a person ordered or an observer saw."""

@@ -14,7 +14,6 @@ from controller.core.names import condition_id
 from controller.core.policy import counts, subject_of
 from vocab.events import Cleared, Event, epoch_s
 from vocab.lines import ConditionLine, Subject
-from vocab.states import ClearsOn
 
 
 def judge(fleet: Fleet, event: Event, now: float) -> Iterator[ConditionLine]:
@@ -107,12 +106,12 @@ def over_by_reboot(fleet: Fleet, now: float) -> Iterator[ConditionLine]:
     """End what a reboot ends, where the node's boot is another than that of all the condition's events."""
     if not fleet.work.booted:
         return
-    for key in list(fleet.ledger.open_conditions.values()):
+    for key in fleet.ledger.docket.ended_by_boot():
         condition = fleet.ledger.conditions[key]
         gpu = fleet.gpus.get(condition.subject.gpu or "")
         if gpu is not None and not gpu.listed:
             continue  # the reboot has not brought it back
-        if condition.clears_on in {ClearsOn.RESET, ClearsOn.REBOOT} and _is_of_earlier_boot(fleet, condition):
+        if _is_of_earlier_boot(fleet, condition):
             yield end(condition, now)
 
 

@@ -2,8 +2,10 @@
 
 from collections import defaultdict
 
-from vocab.lines import IncidentLine, Subject
+from vocab.lines import ConditionLine, IncidentLine, Subject
+from vocab.states import ClearsOn
 
+BY_BOOT = frozenset({ClearsOn.RESET, ClearsOn.REBOOT})
 Key = tuple[Subject, str, str | None]  # of an open condition: subject, code, device
 
 
@@ -18,6 +20,7 @@ class Docket:
         self._suspecting: dict[str, None] = {}
         self._conditions: dict[str, dict[Key, str]] = defaultdict(dict)
         self._of_replicas: dict[Key, None] = {}
+        self._by_boot: dict[Key, str] = {}  # conditions that a boot ends
 
     def fold_incident(self, line: IncidentLine) -> None:
         """An incident was opened, has grown, or is closed."""
@@ -36,9 +39,11 @@ class Docket:
         if line.suspects:
             self._suspecting[line.id] = None
 
-    def opened(self, key: Key, condition: str) -> None:
+    def opened(self, key: Key, condition: ConditionLine) -> None:
         """A condition stands, or has grown."""
-        self._conditions[key[1]][key] = condition
+        self._conditions[key[1]][key] = condition.id
+        if condition.clears_on in BY_BOOT:
+            self._by_boot[key] = condition.id
         if key[0].replica is not None:
             self._of_replicas[key] = None
 
@@ -46,6 +51,7 @@ class Docket:
         """It stands no more."""
         self._conditions[key[1]].pop(key, None)
         self._of_replicas.pop(key, None)
+        self._by_boot.pop(key, None)
 
     def incidents(self, code: str) -> list[str]:
         """The open incidents of a code."""
@@ -58,6 +64,10 @@ class Docket:
     def conditions(self, code: str) -> list[tuple[Subject, str]]:
         """The subjects with an open condition of a code, and its id."""
         return [(subject, condition) for (subject, _, _), condition in self._conditions.get(code, {}).items()]
+
+    def ended_by_boot(self) -> list[str]:
+        """The open conditions that a boot ends."""
+        return list(self._by_boot.values())
 
     def replicas(self) -> list[str]:
         """The replicas with an open condition, of each condition one."""

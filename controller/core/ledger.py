@@ -176,7 +176,7 @@ class Ledger:
                 self.docket.ended(key)
         else:
             self.open_conditions[key] = line.id
-            self.docket.opened(key, line.id)
+            self.docket.opened(key, line)
             self.conditions_of[line.subject][line.id] = None
 
     def _fold_incident(self, line: IncidentLine) -> None:

@@ -46,7 +46,7 @@ async def counts(connection: AsyncConnection) -> dict[str, int]:
 
 async def changes_after(connection: AsyncConnection, seq: int, *, limit: int = PAGE) -> list[Change]:
     """The next changes after ``seq``, in order."""
-    return await _changes(connection, select(changes).where(changes.c.seq > seq).limit(limit))
+    return await _changes(connection, select(changes.c.seq, changes.c.line).where(changes.c.seq > seq).limit(limit))
 
 
 async def all_changes(connection: AsyncConnection, seq: int = 0) -> AsyncIterator[Change]:
