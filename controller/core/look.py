@@ -69,6 +69,7 @@ def node(fleet: Fleet, node: Node, now: float) -> NodeView:
         seen_at=node.reported_at,
         holds=tuple(fleet.ledger.standing(subject)),
         conditions=tuple(fleet.conditions_on(subject)),
+        others=tuple(said.other for said in fleet.managers.of(node.name) if said.other),
         gpus=tuple(_gpu(fleet, gpu, now) for gpu in fleet.gpus_at(node.name)),
     )
 

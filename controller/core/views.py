@@ -32,7 +32,10 @@ class GpuView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NodeView(msgspec.Struct, frozen=True, kw_only=True):
-    """A node. ``state`` live, unknown, lost or removed; ``seen_at`` its last report to this controller."""
+    """A node. ``state`` live, unknown, lost or removed; ``seen_at`` its last report to this controller.
+
+    ``others``: who else is at work on it, in the words of those that manage its work.
+    """
 
     node: str
     virtual: bool
@@ -47,6 +50,7 @@ class NodeView(msgspec.Struct, frozen=True, kw_only=True):
     seen_at: float | None
     holds: tuple[HoldLine, ...] = ()
     conditions: tuple[ConditionLine, ...] = ()
+    others: tuple[str, ...] = ()
     gpus: tuple[GpuView, ...] = ()
 
 

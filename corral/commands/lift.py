@@ -6,7 +6,7 @@ from corral.ask import url_option
 from corral.preview import dry_run_option, order
 
 
-@click.command(help="Lift one hold by its id (see `corral status --json` or the page). Others on the same GPU stay.")
+@click.command(help="Lift one hold by its id (see `corral status` or the page). Others on the same GPU stay.")
 @click.argument("hold")
 @click.option("--reason", required=True, help="Why; it is kept in the audit.")
 @click.option("--force", is_flag=True, help="Lift it even though somebody else placed it.")

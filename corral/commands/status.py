@@ -26,6 +26,7 @@ APPROVABLE = {
     "reboot_node",
     "power_cycle",
 }  # other things wait for room, a budget or hands
+OTHERS = "other_remediator"  # the condition of a node that somebody else has in hand
 
 
 def _share(value: float | None) -> str:
@@ -79,13 +80,7 @@ def show(fleet: dict[str, Any], console: Console) -> None:
     for pause in fleet.get("pauses", ()):
         console.print(f"[black on red] PAUSED [/] {escape(pause_words(pause))}")
     for node in fleet["nodes"]:
-        console.print(_gpus(node))
-        if node.get("unknown_because"):
-            console.print(f"[yellow]GPUs unknown[/] {escape(node['unknown_because'])}")
-        held = [("the node", node.get("holds", ())), *((f"GPU {gpu['index']}", gpu["holds"]) for gpu in node["gpus"])]
-        for where, holds in held:
-            for hold in holds:
-                console.print(f"[magenta]hold[/] {hold['id']} on {where} by {hold['owner']}: {escape(hold['reason'])}")
+        _node(node, console)
     for manager in fleet.get("managers", ()):
         if not manager["ok"]:
             console.print(f"[yellow]{manager['name']}[/] does not answer: {escape(manager['why'])}")
@@ -99,6 +94,21 @@ def show(fleet: dict[str, Any], console: Console) -> None:
         console.print(f"[{colour}]●[/] {deployment['name']}: {told}{because}")
     _observed(fleet, console)
     _to_do(fleet, console)
+
+
+def _node(node: dict[str, Any], console: Console) -> None:
+    """A node's GPUs, and what is to be said of it."""
+    console.print(_gpus(node))
+    if node.get("unknown_because"):
+        console.print(f"[yellow]GPUs unknown[/] {escape(node['unknown_because'])}")
+    for condition in node.get("conditions", ()):
+        console.print(f"[yellow]condition[/] {condition['code']} {condition['severity']} on the node")
+        if condition["code"] == OTHERS:
+            console.print(f"        Corral waits for: {escape('; '.join(node.get('others', ())))}")
+    held = [("the node", node.get("holds", ())), *((f"GPU {gpu['index']}", gpu["holds"]) for gpu in node["gpus"])]
+    for where, holds in held:
+        for hold in holds:
+            console.print(f"[magenta]hold[/] {hold['id']} on {where} by {hold['owner']}: {escape(hold['reason'])}")
 
 
 def pause_words(pause: dict[str, Any]) -> str:

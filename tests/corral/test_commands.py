@@ -381,6 +381,15 @@ def test_status_says_why_gpus_are_unknown_and_who_holds_the_node(controller: Con
     assert "h7 on the node by operator: new [PSU]" in output
 
 
+def test_status_says_who_else_is_at_work_on_a_node(controller: Controller) -> None:
+    condition = {"code": "other_remediator", "severity": "warning"}
+    who = "drained in slurm by somebody else (NHC: [disk])"
+    controller.fleet["nodes"][0] |= {"conditions": [condition], "others": [who]}
+    output = corral(controller, "status").output
+    assert "condition other_remediator warning on the node" in output
+    assert f"Corral waits for: {who}" in output
+
+
 def test_status_names_the_owner_of_gpu_work_that_is_no_server(controller: Controller) -> None:
     owner = "slurm job-42, uid 1000"
     work = {"replica": "job-42@n1", "state": "ready", "model": "", "owner": owner, "observed": True, "serves": False}

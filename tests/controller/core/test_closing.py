@@ -284,8 +284,10 @@ def test_somebody_else_at_work_is_left_alone_and_said(make: Make) -> None:
     assert "NHC" in world.actions(RESET)[-1].why
     opened = [line for line in world.lines if isinstance(line, ConditionLine) and line.code == "other_remediator"]
     assert [(line.state, line.subject.node) for line in opened] == [("open", "n1")]
+    assert [each.others for each in world.core.view().nodes] == [(cluster.other["n1"],), ()]
     cluster.other.clear()
     cluster.run(60)
+    assert [each.others for each in world.core.view().nodes] == [(), ()]
     assert ActionState.DONE in [line.state for line in world.actions(RESET)]
     ended = [line for line in world.lines if isinstance(line, ConditionLine) and line.code == "other_remediator"]
     assert [line.state for line in ended] == ["open", "cleared"]
