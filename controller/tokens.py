@@ -43,10 +43,11 @@ class Tokens:
         self._clock = clock
         self._known: dict[str, Token] = {}
         self._mark: object = None
+        self._turn = asyncio.Lock()  # what was read before a change must not be taken for what is after it
 
     async def load(self) -> None:
         """Take what the database has, if that has changed. Raises Unreachable."""
-        async with self._store.reading() as connection:
+        async with self._turn, self._store.reading() as connection:
             mark = await table.mark(connection)
             if mark != self._mark:
                 self._known = {token.id: token for token in await table.all_tokens(connection)}
@@ -143,10 +144,11 @@ class Tokens:
         return Issued(token=token, secret=secret)
 
     async def _write(self, tokens: list[Token], audit: Audit) -> None:
-        async with self._store.writing() as connection:
-            await table.put(connection, tokens)
-            await table.note(connection, audit)
-        self._known.update({token.id: token for token in tokens})
+        async with self._turn:
+            async with self._store.writing() as connection:
+                await table.put(connection, tokens)
+                await table.note(connection, audit)
+            self._known.update({token.id: token for token in tokens})
 
     async def _spend(self, spent: Token, fresh: list[Token], ended: list[Token], now: float) -> bool:
         """Use a one-time token up, give ``fresh`` and end ``ended``, all or nothing; False if it was used before."""
@@ -154,13 +156,14 @@ class Tokens:
         gone = [msgspec.structs.replace(token, revoked_at=now, changed=now) for token in ended]
         given = ", ".join(token.id for token in fresh)
         audit = Audit(now, spent.name, "enroll", f"node:{fresh[0].node}", "one-time token", f"node token {given}")
-        async with self._store.writing() as connection:
-            if not await table.spend(connection, used):
-                return False
-            await table.put(connection, [*fresh, *gone])
-            await table.note(connection, audit)
-        self._known.update({token.id: token for token in (used, *fresh, *gone)})
-        return True
+        async with self._turn:
+            async with self._store.writing() as connection:
+                if not await table.spend(connection, used):
+                    return False
+                await table.put(connection, [*fresh, *gone])
+                await table.note(connection, audit)
+            self._known.update({token.id: token for token in (used, *fresh, *gone)})
+            return True
 
 
 def _digest(secret: str) -> str:

@@ -69,6 +69,9 @@ class Turns:
             try:
                 taken = [*await self._arrived(), *taken]
                 await self._turn(taken)
+            except asyncio.CancelledError:  # another one decides, and whoever waits here would wait for ever
+                self.refuse(taken, Deposed("another controller decides now; ask again"))
+                raise
             except Deposed as error:
                 self.refuse(taken, error)
                 raise

@@ -31,10 +31,10 @@ class Token(msgspec.Struct, frozen=True, kw_only=True):
         return self.revoked_at is None and self.used_at is None and (self.expires_at is None or now < self.expires_at)
 
 
-async def mark(connection: AsyncConnection) -> tuple[int, float | None]:
-    """What is another after every change."""
-    row = (await connection.execute(select(func.count(), func.max(tokens.c.changed)).select_from(tokens))).one()
-    return (row[0], row[1])
+async def mark(connection: AsyncConnection) -> tuple[object, ...]:
+    """What is another after every change: counted, for the stamps are of clocks that need not agree."""
+    counted = (func.count(), func.count(tokens.c.revoked_at), func.count(tokens.c.used_at), func.max(tokens.c.changed))
+    return tuple((await connection.execute(select(*counted).select_from(tokens))).one())
 
 
 async def all_tokens(connection: AsyncConnection) -> list[Token]:

@@ -171,6 +171,21 @@ async def test_fleet_is_exported_by_the_one_that_decides_and_its_role_by_each(tm
         assert '"ok: follows' in (await second.raw("GET", "/readyz"))[1]
 
 
+async def test_who_waits_for_a_turn_that_another_controllers_term_cuts_off_is_sent_away(
+    tmp_path: Path, keys: Keys, stores: tuple[Store, Store]
+) -> None:
+    async with house(tmp_path, **keys) as home:
+        conductor = home.inside.conductor
+        async with home.inside.store.writing():  # its turn cannot store anything yet
+            waits = asyncio.create_task(conductor.submit(Submission(batch=batch(event(1)))))
+            async with stores[0].noting() as connection:
+                await shared.resign(connection, 1)
+                assert await shared.take(connection, "new", 0.0) == 2
+            async with asyncio.timeout(20):
+                with pytest.raises(Deposed):
+                    await waits
+
+
 # -- the lease ----------------------------------------------------------------------------------------------
 
 

@@ -121,6 +121,21 @@ async def test_a_token_that_another_controller_revoked_ends_here(tmp_path: Path)
         assert await status(home, secret, "GET", "fleet") == 401
 
 
+async def test_a_revocation_by_a_controller_whose_clock_is_behind_is_seen(tmp_path: Path) -> None:
+    from controller.tokens import Tokens
+
+    async with guarded(tmp_path) as home:
+        secret = await make(home, "viewer", "first")
+        await make(home, "viewer", "second")
+        await home.inside.tokens.load()
+        other = Tokens(home.inside.store, VirtualClock(1.0))
+        await other.load()
+        (first,) = [token for token in other.all() if token.name == "first"]
+        await other.revoke(first, by="another", reason="test")
+        await home.inside.tokens.load()
+        assert await status(home, secret, "GET", "fleet") == 401
+
+
 async def test_a_token_ends_by_itself(tmp_path: Path) -> None:
     clock = VirtualClock(NOW)
     async with guarded(tmp_path, clock=clock) as home:
