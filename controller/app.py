@@ -32,6 +32,7 @@ from controller.export import Export, Snapshot
 from controller.guard import guard
 from controller.housekeeping import Housekeeping
 from controller.keepers import keepers
+from controller.lemons import Lemons
 from controller.limits import Rates
 from controller.liveness import Liveness
 from controller.lock import only_controller
@@ -76,7 +77,8 @@ class Controller:
         self.liveness = Liveness(self.conductor, self.tls.client)
         self.powering = Powering(self.conductor, clock, powers(config.power, config.nodes_of))
         self.tokens = Tokens(store, clock)
-        self.housekeeping = Housekeeping(store, clock, self.export, config.keep_days, self._leads)
+        lemons = Lemons(store, self.conductor, clock)
+        self.housekeeping = Housekeeping(store, clock, self.export, config.keep_days, self._leads, lemons)
         self.webhooks = [Webhook(each, self.conductor, store, clock, self.export) for each in config.webhooks]
         self.keepers = keepers(config, self.conductor, clock, self.export)
         self.export.snapshot = self._snapshot

@@ -8,6 +8,7 @@ from apscheduler.events import EVENT_JOB_ERROR, EVENT_JOB_MAX_INSTANCES, EVENT_J
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
 from controller.export import Export
+from controller.lemons import Lemons
 from controller.store.prune import prune
 from controller.store.rollup import forget, roll_up
 from controller.store.store import Store
@@ -19,6 +20,7 @@ log = logging.getLogger(__name__)
 DAY_S = 86_400.0
 PRUNE_EVERY_S = 3600
 ROLL_EVERY_S = 300
+LEMONS_EVERY_S = 6 * 3600
 _OUTCOMES = {EVENT_JOB_ERROR: "failed", EVENT_JOB_MAX_INSTANCES: "skipped", EVENT_JOB_MISSED: "missed"}
 
 
@@ -26,12 +28,19 @@ class Housekeeping:
     """The scheduler and its jobs."""
 
     def __init__(
-        self, store: Store, clock: Clock, export: Export, keep_days: float, decides: Callable[[], bool] = lambda: True
+        self,
+        store: Store,
+        clock: Clock,
+        export: Export,
+        keep_days: float,
+        decides: Callable[[], bool],
+        lemons: Lemons,
     ) -> None:
         self._store = store
         self._clock = clock
         self._export = export
         self._keep_s = keep_days * DAY_S
+        self._lemons = lemons
         self._decides = decides  # of several controllers, one does the housekeeping
         self._one = asyncio.Lock()  # jobs follow each other
         # a grace of None: a job that a busy loop delays still runs; the library's default drops it after 1 s
@@ -43,6 +52,7 @@ class Housekeeping:
     def start(self) -> None:
         """Begin; the first run of each job is one period away."""
         self._scheduler.add_job(self.roll_up, "interval", seconds=ROLL_EVERY_S, id="rollup")
+        self._scheduler.add_job(self.tell_lemons, "interval", seconds=LEMONS_EVERY_S, id="lemons")
         self._scheduler.add_job(self.prune, "interval", seconds=PRUNE_EVERY_S, id="prune")
         self._scheduler.start()
 
@@ -53,6 +63,10 @@ class Housekeeping:
     async def roll_up(self) -> None:
         """Bring the hours and days of GPUs and deployments up to now."""
         await self._run("rollup", self._roll_up)
+
+    async def tell_lemons(self) -> None:
+        """Tell of the cards that are lemons."""
+        await self._run("lemons", self._lemons.tell)
 
     async def prune(self) -> None:
         """Forget finished history older than the configured days, and rollups that are kept no longer."""

@@ -163,6 +163,11 @@ async def named(connection: AsyncConnection, name: str) -> list[Card]:
     return await _cards(connection, query.order_by(cards.c.first, cards.c.uuid))
 
 
+async def cards_of(connection: AsyncConnection, uuids: Collection[str]) -> list[Card]:
+    """The GPUs with these UUIDs, a few."""
+    return await _cards(connection, select(cards).where(cards.c.uuid.in_(uuids)))
+
+
 async def places(connection: AsyncConnection, uuids: Collection[str], limit: int) -> list[Stay]:
     """Where these GPUs have been, the latest ``limit`` stays, the last one at the end."""
     query = select(stays).where(stays.c.uuid.in_(uuids)).order_by(stays.c.since.desc()).limit(limit)
