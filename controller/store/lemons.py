@@ -1,6 +1,6 @@
 """What the judgement of lemons looks at: 28 days of rollups, and which cards there are of each board."""
 
-from sqlalchemy import func, or_, select
+from sqlalchemy import and_, func, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from controller.core.lemons import WINDOW_S, Lemon, Tally, lemons, signals
@@ -22,7 +22,10 @@ async def judged(connection: AsyncConnection, now: float) -> list[Lemon]:
     wanted = (
         rollups.c.span == DAY,
         rollups.c.start > since - DAY,
-        rollups.c.measure.in_(("fault", "hold", "repair")),
+        or_(
+            rollups.c.measure.in_(("hold", "repair")),
+            and_(rollups.c.measure == "fault", rollups.c.name.in_(FAULTS)),  # of programs there are 40 times as many
+        ),
         rollups.c.gpu != "",
     )
     found = signals([Tally(*row) for row in await connection.execute(select(*columns).where(*wanted))], FAULTS)
