@@ -1,7 +1,8 @@
 """What reached a controller that does not decide: it is stored in the inbox, and the one that decides takes it out.
 
-A batch is acknowledged once it lies there. An order waits for its answer, and is withdrawn if nobody takes it up. The
-transaction that stores what a row led to takes the row out, so nothing is lost and nothing is thought about twice.
+A batch is acknowledged once it lies there. An order waits for its answer, and is withdrawn if nobody takes it up; one
+whose controller died before it could is too old soon, and is not carried out. The transaction that stores what a row
+led to takes the row out, so nothing is lost and nothing is thought about twice.
 """
 
 import asyncio
@@ -26,6 +27,7 @@ log = logging.getLogger(__name__)
 
 GROUP = 256  # posts in one transaction
 PATIENCE_S = 8.0  # of an order: a new leader decides within 5 s
+STALE_S = 30.0  # nobody waits any more for what came of an order so old
 
 
 class Body(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -84,24 +86,51 @@ class Inbox:
             submission, _ = self._orders.pop(key)
             submission.lines = _lines.decode(text)
             done.append(submission)
-        for key in [key for key, (_, at) in self._orders.items() if self._clock.monotonic() - at > PATIENCE_S]:
+        try:
+            await self._withdraw()
+        except Unreachable as error:  # what was answered is answered
+            log.warning("an order that nobody takes up was not withdrawn: %s", error)
+        return done
+
+    async def _withdraw(self) -> None:
+        now = self._clock.monotonic()
+        for key, (submission, at) in list(self._orders.items()):
+            if now - at <= PATIENCE_S:
+                continue
             async with self._store.noting() as connection:
                 gone = await shared.withdraw(connection, key)
             if gone:
-                submission, _ = self._orders.pop(key)
                 submission.fail(Unreachable("no controller decides at present: nothing was done; order it again"))
-        return done
+            elif now - at > STALE_S:  # its answer was lost on the way
+                submission.fail(Unreachable("what became of it is not known here: look before you order it again"))
+            else:
+                continue
+            del self._orders[key]
 
     async def read(self, connection: AsyncConnection, most: int) -> list[Submission]:
-        """What waits to be thought about, oldest first."""
-        return [_submission(post) for post in await shared.waiting(connection, most)]
+        """What waits to be thought about, oldest first; what may or can not be is put aside."""
+        found = []
+        for post in await shared.waiting(connection, most):
+            try:
+                submission = _submission(post)
+            except msgspec.DecodeError as error:  # of a controller of another version
+                await self._put_aside(post.id, f"it cannot be read: {error}")
+                continue
+            if submission.batch is None and post.age_s > STALE_S:
+                await self._put_aside(post.id, f"an order {post.age_s:.0f} s old, for which nobody waits any more")
+                continue
+            found.append(submission)
+        return found
 
     async def put_aside(self, submission: Submission, why: str) -> None:
         """Keep what cannot be thought about out of the way. Raises Unreachable."""
         assert submission.row is not None
-        log.error("a row of the inbox cannot be thought about; it is kept aside", extra={"row": submission.row})
+        await self._put_aside(submission.row, why)
+
+    async def _put_aside(self, row: int, why: str) -> None:
+        log.error("a row of the inbox is not thought about; it is kept aside", extra={"row": row, "why": why})
         async with self._store.noting() as connection:
-            await shared.put_aside(connection, submission.row, why)
+            await shared.put_aside(connection, row, why)
 
 
 def _encoded(submission: Submission) -> str:

@@ -30,6 +30,9 @@ class Leader:
         self.term: int | None = None
         self.holder = ""  # as last seen
         self._renewed: float | None = None  # monotonic, of the last look at a lease that was young
+        self._stood: tuple[shared.Lease, float] | None = (
+            None  # the lease as another holds it, and since when, monotonic
+        )
 
     @property
     def age_s(self) -> float | None:
@@ -55,18 +58,27 @@ class Leader:
     async def _try(self) -> None:
         async with self._store.noting() as connection:
             seen = await shared.look(connection)
-            stale = await shared.end_stale(connection, TTL_S) if seen.age_s >= TTL_S else 0
-        self.holder, self._renewed = seen.holder, self._clock.monotonic() - seen.age_s
-        if seen.age_s < TTL_S:
+            stood_s = self._stood_s(seen)
+            age_s = max(seen.age_s, stood_s)  # the database's clock may have been set back since
+            stale = await shared.end_stale(connection, TTL_S) if age_s >= TTL_S else 0
+        self.holder, self._renewed = seen.holder, self._clock.monotonic() - age_s
+        if age_s < TTL_S:
             return
         if stale:
             log.warning("%d sessions of a leader that stands still were ended", stale, extra={"leader": seen.holder})
         began = self._clock.monotonic()
         async with self._store.noting() as connection:
-            term = await shared.take(connection, self.name, TTL_S)
+            term = await shared.take(connection, self.name, TTL_S, seen if stood_s >= TTL_S else None)
         if term is not None:
             self.term, self.holder, self._renewed = term, self.name, began
             log.warning("this controller decides now", extra={"term": term, "before": seen.holder})
+
+    def _stood_s(self, seen: shared.Lease) -> float:
+        """For how long we have seen it stand as it is: whoever holds it and lives renews it."""
+        now = self._clock.monotonic()
+        if self._stood is None or (self._stood[0].term, self._stood[0].renewed) != (seen.term, seen.renewed):
+            self._stood = seen, now
+        return now - self._stood[1]
 
     async def keep(self) -> None:
         """Renew the lease; return once another controller has it."""

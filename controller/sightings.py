@@ -103,7 +103,11 @@ class Sightings:
         found: list[Submission] = []
         for row in await shared.sighted(connection, self._name, self._known, YOUNG_S):
             self._known[row.controller], self._present[row.controller] = row.number, now
-            seen = _seen.decode(row.body)
+            try:
+                seen = _seen.decode(row.body)
+            except msgspec.DecodeError as error:  # of a controller of another version
+                log.debug("a sighting of %s cannot be read: %s", row.controller, error)
+                continue
             news = [batch for batch in seen.batches if not self._is_late(batch)]
             for batch in news:
                 self._latest[batch.node] = batch.at

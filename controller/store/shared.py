@@ -34,18 +34,19 @@ WHERE pid <> pg_backend_pid() AND datname = current_database()
 
 
 class Lease(msgspec.Struct, frozen=True):
-    """Who decides. ``age_s``: since it was last renewed."""
+    """Who decides. ``renewed``: when it last was, ``age_s``: how long ago, both by the database's clock."""
 
     holder: str
     term: int
+    renewed: float
     age_s: float
 
 
 async def look(connection: AsyncConnection) -> Lease:
     """The lease as it stands."""
-    query = select(lease.c.holder, lease.c.term, (NOW - lease.c.renewed).label("age"))
+    query = select(lease.c.holder, lease.c.term, lease.c.renewed, (NOW - lease.c.renewed).label("age"))
     row = (await connection.execute(query)).one()
-    return Lease(row.holder, row.term, float(row.age))
+    return Lease(row.holder, row.term, float(row.renewed), float(row.age))
 
 
 async def end_stale(connection: AsyncConnection, older_s: float) -> int:
@@ -53,12 +54,16 @@ async def end_stale(connection: AsyncConnection, older_s: float) -> int:
     return len((await connection.execute(text(_END_STALE), {"older_s": older_s})).all())
 
 
-async def take(connection: AsyncConnection, holder: str, ttl_s: float) -> int | None:
-    """Take the lease if it has not been renewed for ``ttl_s``; the new term, or None if somebody was quicker."""
+async def take(connection: AsyncConnection, holder: str, ttl_s: float, stood: Lease | None = None) -> int | None:
+    """Take the lease if it has not been renewed for ``ttl_s``; the new term, or None if somebody was quicker.
+
+    ``stood``: as the caller has seen it stand for so long by its own clock, whatever that of the database says.
+    """
     await connection.execute(text(f"SET LOCAL lock_timeout = {LOCK_MS}"))
-    locked = select(lease.c.term, (NOW - lease.c.renewed).label("age")).with_for_update()
+    locked = select(lease.c.term, lease.c.renewed, (NOW - lease.c.renewed).label("age")).with_for_update()
     row = (await connection.execute(locked)).one()
-    if row.age < ttl_s:
+    stands = stood is not None and (stood.term, stood.renewed) == (row.term, row.renewed)
+    if row.age < ttl_s and not stands:
         return None
     taken = update(lease).values(holder=holder, term=row.term + 1, renewed=NOW)
     await connection.execute(taken)
@@ -87,10 +92,11 @@ async def fence(connection: AsyncConnection, term: int | None) -> None:
 
 
 class Post(msgspec.Struct, frozen=True):
-    """A row of the inbox."""
+    """A row of the inbox. ``age_s``: since it was posted."""
 
     id: int
     body: str
+    age_s: float = 0.0
 
 
 async def post(connection: AsyncConnection, posts: Iterable[tuple[str, str]]) -> None:
@@ -100,8 +106,10 @@ async def post(connection: AsyncConnection, posts: Iterable[tuple[str, str]]) ->
 
 async def waiting(connection: AsyncConnection, most: int = MOST) -> list[Post]:
     """What nobody has thought about yet, oldest first."""
-    query = select(inbox.c.id, inbox.c.body).where(inbox.c.answer.is_(None), inbox.c.failed.is_(None))
-    return [Post(row.id, row.body) for row in await connection.execute(query.order_by(inbox.c.id).limit(most))]
+    age = (NOW - inbox.c.at).label("age")
+    query = select(inbox.c.id, inbox.c.body, age).where(inbox.c.answer.is_(None), inbox.c.failed.is_(None))
+    found = await connection.execute(query.order_by(inbox.c.id).limit(most))
+    return [Post(row.id, row.body, float(row.age)) for row in found]
 
 
 async def settle(connection: AsyncConnection, taken: Sequence[int], answers: Sequence[Answer]) -> None:

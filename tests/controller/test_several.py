@@ -6,9 +6,11 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from sqlalchemy import delete
 
+from controller.inbox import STALE_S, Inbox
 from controller.leader import TTL_S, Leader
 from controller.reports import Reports
 from controller.sightings import Sightings
@@ -237,6 +239,20 @@ async def test_leader_that_stands_still_in_its_transaction_is_ended(stores: tupl
         assert (await shared.look(connection)).holder == "new"
 
 
+async def test_lease_is_taken_over_though_the_databases_clock_was_set_back(stores: tuple[Store, Store]) -> None:
+    old, new = stores
+    clock = VirtualClock(0.0)
+    async with old.noting() as connection:
+        assert await shared.take(connection, "old", TTL_S) == 1
+        await connection.execute(tables.lease.update().values(renewed=shared.NOW + 3600.0))  # an hour ahead of it now
+    leader = Leader(new, "new", clock)
+    await leader._try()
+    assert leader.term is None
+    clock.advance(TTL_S)  # and nobody has renewed it
+    await leader._try()
+    assert (leader.term, leader.is_sure) == (2, True)
+
+
 # -- inbox and sightings ------------------------------------------------------------------------------------
 
 
@@ -326,3 +342,57 @@ async def test_leader_is_not_sure_of_its_lease_once_it_may_have_run_out(stores: 
     assert leader.is_sure
     clock.advance(TTL_S)  # it was stopped for so long
     assert (leader.term, leader.is_sure) == (1, False)
+
+
+# -- odd rows -----------------------------------------------------------------------------------------------
+
+
+async def _waiting(inbox: Inbox, store: Store) -> list[Submission]:
+    async with store.reading() as connection:
+        return await inbox.read(connection, 10)
+
+
+async def test_what_a_controller_of_another_version_wrote_stops_nobody(stores: tuple[Store, Store]) -> None:
+    store, _ = stores
+    clock = VirtualClock(0.0)
+    inbox, sightings = Inbox(store, clock), _sightings(store, "me", clock)
+    odd = '{"stimuli":[{"kind":"of tomorrow"}]}'
+    async with store.noting() as connection:
+        await shared.post(connection, [("odd", odd), ("plain", "{}")])
+        await shared.sight(connection, shared.Sighting("other", 1, odd))
+    assert len(await _waiting(inbox, store)) == 1
+    assert await _read(sightings, store) == []
+    async with store.reading() as connection:
+        assert len(await shared.waiting(connection)) == 1
+
+
+async def test_order_for_which_nobody_waits_any_more_is_not_carried_out(stores: tuple[Store, Store]) -> None:
+    store, _ = stores
+    async with store.noting() as connection:
+        await shared.post(connection, [("order", "{}")])
+        await connection.execute(tables.inbox.update().values(at=shared.NOW - STALE_S - 1.0))
+        report = msgspec.json.encode({"batch": batch(event(1))}).decode()
+        await shared.post(connection, [("report", report)])
+        await connection.execute(tables.inbox.update().values(at=shared.NOW - STALE_S - 1.0))
+    (found,) = await _waiting(Inbox(store, VirtualClock(0.0)), store)
+    assert found.batch is not None
+
+
+async def test_order_whose_answer_was_lost_is_not_waited_for_for_ever(stores: tuple[Store, Store]) -> None:
+    store, _ = stores
+    clock = VirtualClock(0.0)
+    inbox = Inbox(store, clock)
+    running = asyncio.create_task(inbox.run())
+    order = asyncio.create_task(inbox.post(Submission()))
+
+    async def posted() -> bool:
+        return bool(inbox._orders)
+
+    await until(posted)
+    async with store.noting() as connection:
+        await connection.execute(delete(tables.inbox))
+    clock.advance(STALE_S + 1.0)
+    assert await inbox.look() == []
+    with pytest.raises(Unreachable, match="look before"):
+        await order
+    running.cancel()
