@@ -7,7 +7,7 @@ import msgspec
 from agent.checks.baseline import is_sound
 from agent.probes.scene import Scene
 from agent.whole import CARRY_S, joined
-from vocab.catalogue.boards import reset_group
+from vocab.catalogue.boards import islands, reset_group
 from vocab.events import Event
 from vocab.messages import NodeFacts
 from vocab.observations import AnyObservation, GpuProcess, GpuSample, NodeSeen, ReplicaSeen, SourceState
@@ -159,6 +159,7 @@ class Latest:
             address=self._address,
             gpus=gpus,
             reset_group=reset_group(board, [gpu.uuid for gpu in gpus]),
+            islands=islands(board, [gpu.uuid for gpu in gpus]),
             passed_on=tuple(device.pci for device in (seen.pci_devices or () if seen else ()) if device.is_passed_on),
             period_s=(seen.period_s if seen else None) or 1.0,
             unknown_because=unknown,

@@ -73,6 +73,7 @@ class PoolConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     nodes: Annotated[tuple[Node, ...], msgspec.Meta(min_length=1)]
     level: Level | None = None  # the most that automation may do there
+    spares: Count = 0  # free GPUs that only replacements take
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -90,7 +90,8 @@ def _pool(ruled: Pool, configured: PoolConfig) -> Pool:
 def shaped(config: Config) -> Shaped:
     """The pools and failure domains, as the core is told of them."""
     powered = {node: None for each in config.power for node in each.covered(config.nodes_of)}
-    return Shaped(pools=config.nodes_of, domains=config.domains, powered=tuple(powered))
+    spares = {name: pool.spares for name, pool in config.pools.items() if pool.spares}
+    return Shaped(pools=config.nodes_of, domains=config.domains, powered=tuple(powered), spares=spares)
 
 
 def deployments(configured: Iterable[DeploymentConfig], started: Set[str]) -> list[Deployment]:

@@ -78,6 +78,7 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     address: str = ""  # http://host:port of the agent
     gpus: tuple[GpuIdentity, ...] = ()
     reset_group: tuple[tuple[str, ...], ...] = ()  # GPUs that only reset together
+    islands: tuple[tuple[str, ...], ...] = ()  # GPUs that reach each other over NVLink; empty: not known
     passed_on: tuple[str, ...] = ()  # addresses of GPUs that virtual machines hold
     period_s: float = 1.0
     unknown_because: str | None = None  # why no GPU can be read, if none can

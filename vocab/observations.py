@@ -33,6 +33,7 @@ class GpuIdentity(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     vbios: str | None = None  # versions of the board's own programs
     inforom: str | None = None
     gsp: str | None = None
+    numa: int | None = None  # the host's memory that is nearest to it
 
 
 class PciDevice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -1,5 +1,6 @@
 """Who a GPU is, and which driver runs: what is asked when the inventory is taken."""
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -8,6 +9,8 @@ from agent.sources.child import CallFailed
 from agent.sources.nvml_call import Caller, text
 from agent.sources.nvml_mig import instances, listed
 from vocab.observations import GpuIdentity
+
+PCI_DEVICES = Path("/sys/bus/pci/devices")
 
 
 class Versions(msgspec.Struct, frozen=True):
@@ -49,8 +52,18 @@ def identify(caller: Caller, index: int) -> Found:
         vbios=_word(caller, "nvmlDeviceGetVbiosVersion", handle),
         inforom=_word(caller, "nvmlDeviceGetInforomImageVersion", handle),
         gsp=_word(caller, "nvmlDeviceGetGspFirmwareVersion", handle),
+        numa=_numa(f"{pci.domain:04x}:{pci.bus:02x}:{pci.device:02x}"),
     )
     return Found(identity, handle)
+
+
+def _numa(pci: str, devices: Path = PCI_DEVICES) -> int | None:
+    """The NUMA node as the kernel has it; it says -1 where there is but one."""
+    try:
+        number = int((devices / f"{pci}.0" / "numa_node").read_text())
+    except (OSError, ValueError):
+        return None
+    return number if number >= 0 else None
 
 
 def _word(caller: Caller, call: str, handle: Any) -> str | None:

@@ -9,6 +9,8 @@ from collections.abc import Callable
 
 from controller.core import remind, replicas
 from controller.core.agenda import Agenda
+from controller.core.along import Along
+from controller.core.free import Free
 from controller.core.kinds import REPAIRS
 from controller.core.ladder import needs_repair
 from controller.core.ledger import FLEET, Ledger
@@ -29,6 +31,7 @@ from vocab.messages import GpuStatus, NodeFacts, ReplicaStatus
 from vocab.states import ActionState, Health, Level, NodeState, ReplicaState
 
 _UNPROVEN = frozenset({None, ReplicaState.STARTING.value})  # states of a replica before it was ever ready
+Division = dict[str, tuple[str, ...]]  # a name, and its nodes
 BENEATH = frozenset({Scope.MIG, Scope.PROCESS})
 LOST_CODES = frozenset({"xid:79", "gpu_lost", "gpu_missing"})  # gone from the bus or from its driver
 
@@ -45,14 +48,14 @@ class Fleet:
         self.nodes: dict[str, Node] = {}
         self.gpus: dict[str, Gpu] = {}
         self.deployments: dict[str, Deployment] = {}
-        self.pools: dict[str, tuple[str, ...]] = {}  # name -> its nodes
-        self.domains: dict[str, tuple[str, ...]] = {}  # failure domain -> its nodes
+        self.pools: Division = {}
+        self.domains: Division = {}  # failure domains
         self.powered: frozenset[str] = frozenset()  # nodes whose power is in our hands
         self.versions = Versions()
         self.managers = Managers()
         self.roster = Roster()
         self.records = Records()
-        self.free: dict[str, Gpu] = {}  # kept by placement: GPUs that take work, as of the last look
+        self.free, self.along = Free({}), Along()
         self.doubted: dict[str, None] = {}  # silent nodes of which we doubt that they are lost
         self.is_tick = False  # all that was seen at this moment has been taken in
         self.forgetful: dict[str, float] = {}  # nodes that may not know what they opened -> when that is settled
@@ -70,6 +73,7 @@ class Fleet:
         if isinstance(line, StateLine) and line.to == ReplicaState.READY and line.from_ in _UNPROVEN:
             self._started(line)
         if isinstance(line, ActionLine):
+            self.along.fold(self.ledger, line)
             remind.of_action(self.agenda, self.settings, self.ledger, line)
             for subject in line.disrupts:
                 self.touch(subject)
@@ -125,8 +129,7 @@ class Fleet:
 
     def gpus_at(self, node: str) -> list[Gpu]:
         """The GPUs of a node, by index."""
-        found = [self.gpus[uuid] for uuid in self._gpus_at.get(node, ())]
-        return sorted(found, key=lambda gpu: gpu.identity.index)
+        return sorted((self.gpus[uuid] for uuid in self._gpus_at.get(node, ())), key=lambda gpu: gpu.identity.index)
 
     def size(self, node: str) -> int:
         """How many GPUs of a node are known."""
@@ -147,8 +150,7 @@ class Fleet:
             self.gpus[uuid].listed = False
             self.touch(Subject(gpu=uuid))
         for identity in facts.gpus:
-            known = self.gpus.get(identity.uuid)
-            if known is None or known.node != facts.node:
+            if (known := self.gpus.get(identity.uuid)) is None or known.node != facts.node:
                 self._forget(identity.uuid)
                 self.gpus[identity.uuid] = Gpu(identity, facts.node, now, facts.period_s)
                 self._gpus_at[facts.node][identity.uuid] = None
@@ -329,14 +331,13 @@ class Fleet:
         """The pool that a node is in, if any."""
         return self._pool_of.get(node)
 
-    def divide(self, pools: dict[str, tuple[str, ...]], domains: dict[str, tuple[str, ...]]) -> None:
-        """How the fleet is divided from now on."""
-        self.pools, self.domains = pools, domains
+    def divide(self, pools: Division, domains: Division, spares: dict[str, int]) -> None:
+        """How the fleet is divided from now on, and how many GPUs each pool keeps for replacements."""
+        self.pools, self.domains, self.free = pools, domains, Free(spares)
         self._pool_of = {node: pool for pool, nodes in pools.items() for node in nodes}
-        for node in self.nodes.values():
-            if node.facts is not None:
-                self.work.versions[node.name] = None
-                self.versions.put(node.name, self.pool_of(node.name), parts_of(node.facts))
+        for facts in filter(None, (node.facts for node in self.nodes.values())):
+            self.work.versions[facts.node] = None
+            self.versions.put(facts.node, self.pool_of(facts.node), parts_of(facts))
         self.touch_all()
 
     def weighed(self, event: Event) -> Event:

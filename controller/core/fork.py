@@ -48,7 +48,7 @@ class _Fork:
         made = copy.copy(thing)
         self._made[id(thing)] = made
         if isinstance(thing, dict):
-            made.update(zip(thing, map(of, thing.values()), strict=True))
+            dict.update(made, zip(thing, map(of, thing.values()), strict=True))  # a Counter's own would count pairs
         elif isinstance(thing, list | deque):
             made.clear()
             made.extend(map(of, thing))

@@ -46,7 +46,7 @@ def _adopted(fleet: Fleet, stimulus: Adopted, now: float) -> Lines:
 
 
 def _shaped(fleet: Fleet, stimulus: Shaped, _now: float) -> Lines:
-    fleet.divide(stimulus.pools, stimulus.domains)
+    fleet.divide(stimulus.pools, stimulus.domains, stimulus.spares)
     fleet.powered = frozenset(stimulus.powered)
     fleet.stirred = True
     return iter(())

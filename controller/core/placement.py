@@ -3,18 +3,20 @@
 A GPU takes work if it is fresh and answers, in service, not held, not failed or lost, without a replica, its node is
 live and has booted, is nobody else's to give work to, and no condition blocks it (memory that nobody owns up to, a
 driver that could start nothing).
-Spread comes before density: a node with fewer replicas of the deployment first, then one with less room left over.
+A replica of several GPUs stays within an NVLink island where it can. Then spread comes before density: a node with
+fewer replicas of the deployment first, then members on one NUMA node, then a node with less room left over.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
+from collections.abc import Iterator
 
 from controller.core.fleet import Fleet
-from controller.core.kinds import REPAIRS
-from controller.core.names import spread
+from controller.core.free import Free, way
 from controller.core.nodes import Gpu
 from controller.core.stimuli import Deployment
+from controller.core.togetherness import Apart, nearest
 from controller.core.workflow import phase_of
-from vocab.lines import Subject, Target
+from vocab.lines import Target
 from vocab.states import Health, NodeState, Phase
 
 
@@ -32,7 +34,7 @@ def is_placeable(fleet: Fleet, gpu: Gpu, now: float) -> bool:
         and phase_of(fleet, uuid, now) is Phase.IN_SERVICE
         and not fleet.is_blocked(uuid)
         and not fleet.managers.may_own(gpu.node)
-        and not _is_in_repair(fleet, uuid)
+        and not fleet.along.takes(uuid)
     )
 
 
@@ -41,51 +43,105 @@ def is_free(fleet: Fleet, gpu: Gpu, now: float) -> bool:
     return not fleet.roster.on(gpu.identity.uuid) and is_placeable(fleet, gpu, now)
 
 
-def _is_in_repair(fleet: Fleet, uuid: str) -> bool:
-    """Whether a repair that was ordered for another GPU will take this one along."""
-    subject = Subject(gpu=uuid)
-    return any(subject in a.disrupts for a in fleet.ledger.live(*REPAIRS) if a.id in fleet.ledger.ordered_at)
-
-
-def _free(fleet: Fleet, now: float) -> dict[str, Gpu]:
+def _look(fleet: Fleet, now: float) -> Free:
     """The free GPUs. Only those that were touched since the last look are asked about anew."""
     unsure, fleet.work.unsure = fleet.work.unsure, {}
     for uuid in unsure:
         gpu = fleet.gpus.get(uuid)
         if gpu is not None and is_free(fleet, gpu, now):
-            fleet.free[uuid] = gpu
+            fleet.free.put(gpu, fleet.pool_of(gpu.node), fleet.node(gpu.node).facts)
         else:
-            fleet.free.pop(uuid, None)
-    return {uuid: gpu for uuid, gpu in fleet.free.items() if gpu.is_fresh(now)}
+            fleet.free.drop(uuid)
+    return fleet.free
 
 
 def choose(
-    fleet: Fleet, deployment: Deployment, replica: str, now: float, but: frozenset[str] = frozenset()
+    fleet: Fleet,
+    deployment: Deployment,
+    replica: str,
+    now: float,
+    but: frozenset[str] = frozenset(),
+    *,
+    spares: bool = True,
 ) -> Target | None:
-    """Where the replica goes, on no node of ``but``; None if no node has room for all its members."""
-    window_s = fleet.settings.limits.window_s
-    burnt = {gpu for _, gpus in fleet.roster.failures(deployment.name, now - window_s) for gpu in gpus}
-    free: dict[str, list[Gpu]] = defaultdict(list)
-    for uuid, gpu in _free(fleet, now).items():
-        if gpu.node not in but and (not deployment.gpus or uuid in deployment.gpus):
-            free[gpu.node].append(gpu)
-    wanted = deployment.gpus_per_replica
-    roomy = [(node, gpus) for node, gpus in free.items() if len(gpus) >= wanted]
-    if not roomy:
-        return None
-    there = Counter(other.node for other in fleet.roster.of(deployment.name))
+    """Where the replica goes, on no node of ``but``; None if no node has room for all its members.
 
-    def rank(option: tuple[str, list[Gpu]]) -> tuple[object, ...]:
-        node, gpus = option
-        unburnt = sum(gpu.identity.uuid not in burnt for gpu in gpus)
-        return unburnt < wanted, there[node], len(gpus), spread(replica, node)
-
-    node, gpus = min(roomy, key=rank)
-    best = sorted(gpus, key=lambda gpu: _rank_gpu(fleet, gpu, burnt))[:wanted]
-    chosen = sorted(best, key=lambda gpu: gpu.identity.index)
-    return Target(node=node, gpus=tuple(gpu.identity.uuid for gpu in chosen))
+    ``spares``: it may take what a pool keeps for replacements.
+    """
+    search = _Search(fleet, deployment, replica, now, but, spares=spares)
+    options = [search.option(node) for node in search.special]
+    if not deployment.gpus:
+        options += search.others()
+    found = min((option for option in options if option is not None), default=None, key=lambda option: option[0])
+    return None if found is None else Target(node=found[1], gpus=search.pick(found[1]))
 
 
-def _rank_gpu(fleet: Fleet, gpu: Gpu, burnt: set[str]) -> tuple[object, ...]:
-    uuid = gpu.identity.uuid
-    return uuid in burnt, fleet.health(uuid) is not Health.HEALTHY, gpu.identity.index, uuid
+Option = tuple[tuple[object, ...], str]  # rank and node
+
+
+class _Search:
+    """One look for a place. The nodes that are unlike others (``special``) are ranked one by one.
+
+    Of the others, which differ in how many are free and how near these are, the first of each kind is the best.
+    """
+
+    def __init__(
+        self, fleet: Fleet, deployment: Deployment, replica: str, now: float, but: frozenset[str], *, spares: bool
+    ) -> None:
+        self._fleet, self._now, self._replica, self._but, self._spares = fleet, now, replica, but, spares
+        self._wanted, self._pinned = deployment.gpus_per_replica, frozenset(deployment.gpus)
+        self._free = _look(fleet, now)
+        since = now - fleet.settings.limits.window_s
+        self._burnt = {gpu for _, gpus in fleet.roster.failures(deployment.name, since) for gpu in gpus}
+        self._there = Counter(other.node for other in fleet.roster.of(deployment.name))
+        known = (fleet.gpus.get(uuid) for uuid in sorted(self._burnt | self._pinned))
+        self.special = list(dict.fromkeys([*self._there, *(gpu.node for gpu in known if gpu is not None)]))
+
+    def others(self) -> Iterator[Option]:
+        """The best of each kind of node that is not special."""
+        special, seen, least = frozenset(self.special), set(), self._free.least_apart(self._wanted)
+        for node in self._free.nodes(self._wanted, self._replica):
+            option = None if node in special else self.option(node)
+            if option is None:
+                continue
+            apart = option[0][1], option[0][3]
+            if apart not in seen:
+                seen.add(apart)
+                yield option
+            if apart <= least:
+                return
+
+    def option(self, node: str) -> Option | None:
+        """A node's rank: the least is the best. None if it has no room."""
+        gpus = self._gpus(node)
+        if node in self._but or len(gpus) < self._wanted or self._is_kept(node):
+            return None
+        (over_islands, over_numa), _ = self._nearest(node, gpus)
+        unburnt = sum(gpu.identity.uuid not in self._burnt for gpu in gpus)
+        way_on = way(self._replica, node)
+        return (unburnt < self._wanted, over_islands, self._there[node], over_numa, len(gpus), *way_on), node
+
+    def pick(self, node: str) -> tuple[str, ...]:
+        """Its GPUs on this node: near each other, then those on which it did not fail, and healthy ones."""
+        _, groups = self._nearest(node, self._gpus(node))
+        picks = [sorted(group, key=self._rank_gpu)[: self._wanted] for group in groups]
+        best = min(picks, key=lambda pick: [self._rank_gpu(gpu) for gpu in pick])
+        return tuple(gpu.identity.uuid for gpu in sorted(best, key=lambda gpu: gpu.identity.index))
+
+    def _gpus(self, node: str) -> list[Gpu]:
+        pinned = self._pinned
+        found = (gpu for gpu in self._free.at(node) if gpu.is_fresh(self._now))
+        return [gpu for gpu in found if not pinned or gpu.identity.uuid in pinned]
+
+    def _is_kept(self, node: str) -> bool:
+        return not self._spares and self._free.keeps(self._fleet.pool_of(node), self._wanted)
+
+    def _nearest(self, node: str, gpus: list[Gpu]) -> tuple[Apart, list[list[Gpu]]]:
+        unburnt = [gpu for gpu in gpus if gpu.identity.uuid not in self._burnt]
+        facts = self._fleet.node(node).facts
+        enough = unburnt if len(unburnt) >= self._wanted else gpus
+        return nearest(enough, self._wanted, facts.islands if facts is not None else ())
+
+    def _rank_gpu(self, gpu: Gpu) -> tuple[object, ...]:
+        uuid = gpu.identity.uuid
+        return uuid in self._burnt, self._fleet.health(uuid) is not Health.HEALTHY, gpu.identity.index, uuid

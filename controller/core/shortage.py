@@ -26,6 +26,8 @@ def no_room(fleet: Fleet, deployment: Deployment, now: float, seen: dict[str, st
             seen[gpu.identity.uuid] = _obstacle(fleet, gpu, now)
     found = Counter(seen[gpu.identity.uuid] for gpu in gpus)
     told = ", ".join(f"{found[word]} {word}" for word in WORDS if found[word])
+    kept = fleet.free.kept() if found["free"] else 0
+    told += f" ({kept} kept as spares)" * bool(kept)
     return f"{'no GPU is free' if wanted == 1 else f'no node has {wanted} GPUs free'}: {told}"
 
 

@@ -20,7 +20,7 @@ from controller.core.settings import START_TTL_S
 from controller.core.shortage import no_room, waiting_starts
 from controller.core.stimuli import Deployment
 from vocab.lines import ActionLine, Budget, Subject, Target
-from vocab.states import ActionKind, ActionState, NodeState
+from vocab.states import ActionKind, ActionState, NodeState, ReplicaState
 
 ENDED_BADLY = frozenset({ActionState.FAILED, ActionState.TIMED_OUT, ActionState.CANCELLED, ActionState.EXPIRED})
 
@@ -40,6 +40,7 @@ def missing(fleet: Fleet, deployment: Deployment, count: int, now: float) -> Ite
     if not count:
         return
     orphans = _without_replacement(fleet, deployment.name)
+    replacing = _replacing(fleet, deployment, count)
     obstacle = _obstacle(fleet, deployment, now)
     for nth in range(count):
         action = known[nth] if nth < len(known) else None
@@ -47,7 +48,11 @@ def missing(fleet: Fleet, deployment: Deployment, count: int, now: float) -> Ite
             continue  # it says so already
         incident = action.incident if action is not None else next(orphans, None)
         replica = (action.subject.replica if action is not None else None) or _new_name(fleet, deployment.name)
-        target, full = (None, False) if obstacle is not None else _room(fleet, deployment, replica, now)
+        target, full = (
+            (None, False)
+            if obstacle is not None
+            else _room(fleet, deployment, replica, now, spares=incident is not None or nth < replacing)
+        )
         if target is None and obstacle is None:
             broken = _loads_of_node(fleet) if full else None
             if action is not None and _waits_for(action, broken):
@@ -76,14 +81,24 @@ def _loading(fleet: Fleet) -> list[ActionLine]:
     return [a for key in fleet.ledger.started if (a := fleet.ledger.actions[key]).of is ActionKind.START_REPLICA]
 
 
-def _room(fleet: Fleet, deployment: Deployment, replica: str, now: float) -> tuple[Target | None, bool]:
+def _replacing(fleet: Fleet, deployment: Deployment, count: int) -> int:
+    """How many of the missing stand in for replicas that will go, beside those that are starting already."""
+    replicas = fleet.roster.of(deployment.name)
+    staying = deployment.replicas - count
+    starting = sum(fleet.word_of(replica) is ReplicaState.STARTING for replica in replicas)
+    return max(0, len(replicas) - staying - starting)
+
+
+def _room(
+    fleet: Fleet, deployment: Deployment, replica: str, now: float, *, spares: bool
+) -> tuple[Target | None, bool]:
     """Where it goes, and whether there was room only on nodes that load as much as they may."""
     at = Counter(start.target.node for start in _loading(fleet) if start.target is not None)
     full = {node for node, loads in at.items() if loads >= fleet.settings.limits.loads_node}
-    target = choose(fleet, deployment, replica, now, frozenset(full))
+    target = choose(fleet, deployment, replica, now, frozenset(full), spares=spares)
     if target is not None or not full:
         return target, False
-    return None, choose(fleet, deployment, replica, now) is not None
+    return None, choose(fleet, deployment, replica, now, spares=spares) is not None
 
 
 def _loads_of_node(fleet: Fleet) -> Budget:

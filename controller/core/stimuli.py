@@ -140,12 +140,14 @@ class Reached(Stimulus, frozen=True, kw_only=True, tag="reached"):
 class Shaped(Stimulus, frozen=True, kw_only=True, tag="shaped"):
     """How the fleet is divided: pools of nodes, and failure domains (a rack, a switch) with their nodes.
 
-    ``powered``: the nodes whose power is in the controller's hands.
+    ``powered``: the nodes whose power is in the controller's hands. ``spares``: how many free GPUs a pool keeps for
+    replacements.
     """
 
     pools: dict[str, tuple[str, ...]] = {}
     domains: dict[str, tuple[str, ...]] = {}
     powered: tuple[str, ...] = ()
+    spares: dict[str, int] = {}
 
 
 class Adopted(Stimulus, frozen=True, kw_only=True, tag="adopted"):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from vocab.catalogue.boards import reset_group, resets
+from vocab.catalogue.boards import islands, reset_group, resets
 
 EIGHT = [f"GPU-{number}" for number in range(8)]
 
@@ -41,3 +41,10 @@ def test_group_sizes():
 
 def test_pairs_of_which_one_gpu_is_missing_are_not_guessed():
     assert reset_group("NVIDIA H100 NVL", EIGHT[:3]) == (tuple(EIGHT[:3]),)
+
+
+@pytest.mark.parametrize(("board", "sizes"), [("NVIDIA H100 80GB HBM3", [8]), ("NVIDIA A100-SXM4-80GB", [8]),
+                                              ("NVIDIA H100 NVL", [2, 2, 2, 2]), ("NVIDIA H100 PCIe", []),
+                                              ("NVIDIA L40S", []), ("", [])])  # fmt: skip
+def test_islands_are_what_nvlink_joins_and_none_where_the_name_does_not_tell(board: str, sizes: list[int]) -> None:
+    assert [len(island) for island in islands(board, EIGHT)] == sizes
