@@ -62,7 +62,7 @@ def test_floor_is_one_ready_replica_unless_there_are_none(tmp_path: Path) -> Non
             'policy_file = "p.toml"\n[[deployments]]',
             "policy_file = 'p.toml' is not an absolute path",
         ),
-        ("[[deployments]]", "[pools.a]\nnodes = []\n[[deployments]]", "$.pools[...].nodes"),
+        ("[[deployments]]", "[pools.a]\nnodes = []\n[[deployments]]", "$.pools.a.nodes"),
         (
             "[[deployments]]",
             '[pools.a]\nnodes = ["n1"]\nlevel = "all"\n[[deployments]]',
