@@ -66,7 +66,7 @@ def test_floor_is_one_ready_replica_unless_there_are_none(tmp_path: Path) -> Non
         (
             "[[deployments]]",
             '[pools.a]\nnodes = ["n1"]\nlevel = "all"\n[[deployments]]',
-            "'all' - at `$.pools[...].level",
+            "'all' - at `$.pools.a.level",
         ),
         ("[[deployments]]", '[pools.a]\nnode = ["n1"]\n[[deployments]]', "unknown field `node`"),
         ("[[deployments]]", '[pools.a]\nnodes = ["n1", "n1"]\n[[deployments]]', "pools.a.nodes: 'n1' is named twice"),
