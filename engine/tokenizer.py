@@ -35,11 +35,6 @@ class Tokenizer:
         text: str = self._inner.decode(list(ids), skip_special_tokens=True)
         return text
 
-    def id_of(self, token: str) -> int | None:
-        """The id of a token by its own text."""
-        found: int | None = self._inner.token_to_id(token)
-        return found
-
 
 def from_file(path: Path) -> Tokenizer:
     """The tokenizer in a tokenizer.json. Raises ModelError."""

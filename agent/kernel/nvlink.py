@@ -10,7 +10,6 @@ _TRAIN_MASK = re.compile(r"Link training failed for links (0x[0-9a-f]{1,16})")
 _PEER = re.compile(r"(\S{1,40}) interrupt hit on link (-?\d{1,3}) on GPU(\d{1,4})(?:: (.{1,200}))?")
 _LINK = re.compile(r"\bLink (-?\d{1,3})")
 _REGISTER = re.compile(r"0x[0-9a-fA-F]{1,16}")
-_REGISTERS = 7  # a Hopper GPU prints seven
 
 
 def _words(text: str, start: int) -> tuple[list[str], bool]:

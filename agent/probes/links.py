@@ -16,7 +16,6 @@ from vocab.events import Recovery
 from vocab.observations import AnyObservation
 
 CODE = "nvlink_down"
-UNDER_WAY = frozenset({1, 2})  # fabric registration not started, in progress (nvml.h)
 COMPLETED = 3
 BRIDGED = ("PCIE", " NVL", "L40", "RTX")  # boards whose links go to a bridge that need not be there
 SHOWN = ("fabric_state", "fabric_status", "mig_mode")

@@ -83,11 +83,3 @@ class TimedProbe(Probe, Protocol):
     def next_deadline(self) -> float | None:
         """When ``tick`` has something to do, or None."""
         ...
-
-
-class GpuProbe(Probe, Protocol):
-    """A probe that remembers something of each GPU."""
-
-    def forget(self, gpu: str) -> None:
-        """The GPU was reset: what was seen before says nothing of what comes."""
-        ...

@@ -25,7 +25,7 @@ from controller.store.tables import (
     received,
     standing,
 )
-from vocab.events import Event, Severity
+from vocab.events import Event
 from vocab.lines import ActionLine, AnyLine, EventLine, IncidentLine, StateLine
 from vocab.messages import Desired, NodeFacts
 
@@ -94,29 +94,6 @@ async def digests(connection: AsyncConnection, node: str, first: int, last: int)
         received.c.node == node, received.c.position.between(first, last)
     )
     return {row.position: row.digest for row in await connection.execute(wanted)}
-
-
-class EventFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Which events are wanted: the latest ``limit`` of those that match everything given."""
-
-    gpu: str | None = None
-    node: str | None = None
-    code: str | None = None
-    severity: Severity | None = None  # this one or worse
-    limit: int = 100
-
-
-async def latest_events(connection: AsyncConnection, wanted: EventFilter) -> list[Event]:
-    """Events as last revised, the one that was stored first at the beginning."""
-    query = select(events.c.body).order_by(events.c.stored.desc()).limit(wanted.limit)
-    for name in ("gpu", "node", "code"):
-        value = getattr(wanted, name)
-        if value is not None:
-            query = query.where(events.c[name] == value)
-    if wanted.severity is not None:
-        query = query.where(events.c.severity >= wanted.severity.rank)
-    found = (await connection.execute(query)).scalars().all()
-    return [msgspec.json.decode(body, type=Event) for body in reversed(found)]
 
 
 async def events_named(connection: AsyncConnection, ids: Collection[str]) -> list[Event]:

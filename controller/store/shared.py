@@ -22,7 +22,6 @@ LOCK_MS = 500  # how long a new holder waits for the row
 HELD_S = 10.0  # a lease that was renewed less long ago may be in use
 KEPT_S = 30.0  # sightings, and answers that nobody fetched
 MOST = 256  # rows of the inbox in one turn
-_HELD = "leader"
 
 # A holder that was stopped in the middle of a transaction keeps its locks for as long as it is stopped.
 _END_STALE = """

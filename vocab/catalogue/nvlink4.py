@@ -47,7 +47,6 @@ BITS: dict[int, tuple[tuple[tuple[int, ...], Finding], ...]] = {
     3: (((16, 17, 18), SECONDARY),),
     4: (((18, 19, 21, 22, 24, 25, 27, 28), PARITY), ((20, 23, 26, 29), THRESHOLD)),
 }
-REPEAT_WINDOW_S = 86_400.0  # "repeated" is not dated by the vendor; a day, as for its other repeats
 FEWER = (Severity.INFO, Recovery.NONE)  # a class that has not come often enough yet
 
 
