@@ -32,6 +32,7 @@ from controller.export import Export, Snapshot
 from controller.guard import guard
 from controller.housekeeping import Housekeeping
 from controller.keepers import keepers
+from controller.lasting import lasting
 from controller.lemons import Lemons
 from controller.limits import Rates
 from controller.liveness import Liveness
@@ -143,18 +144,18 @@ class Controller:
             runner = await server.listen(self.app(token), self.config.listen, token=token, tls=self.tls.server)
             await stack.enter_async_context(self.tls.renewing())
             thinking = asyncio.create_task(self.conductor.run(), name="conductor")
-            looking = asyncio.create_task(self.liveness.run(), name="liveness")
-            knowing = asyncio.create_task(self.tokens.run(), name="tokens")
-            powering = asyncio.create_task(self.powering.run(), name="powering")
+            looking = asyncio.create_task(lasting("liveness", self.liveness.run), name="liveness")
+            knowing = asyncio.create_task(lasting("tokens", self.tokens.run), name="tokens")
+            powering = asyncio.create_task(lasting("powering", self.powering.run), name="powering")
             stack.push_async_callback(_end, thinking)
             stack.push_async_callback(_end, knowing)
             stack.push_async_callback(runner.cleanup)
             stack.push_async_callback(_end, looking)
             for keeper in self.keepers:
-                stack.push_async_callback(_end, asyncio.create_task(keeper.run(), name="keeper"))
+                stack.push_async_callback(_end, asyncio.create_task(lasting("keeper", keeper.run), name="keeper"))
             stack.push_async_callback(_end, powering)
             for webhook in self.webhooks:
-                stack.push_async_callback(_end, asyncio.create_task(webhook.run(), name="webhook"))
+                stack.push_async_callback(_end, asyncio.create_task(lasting("webhook", webhook.run), name="webhook"))
             self.housekeeping.start()
             stack.callback(self.housekeeping.stop)
             stack.callback(self.dispatch.wake_all)

@@ -86,9 +86,11 @@ class Powering:
         except CorralError as error:
             await self._say(action, ActionState.REFUSED, str(error))
             return
-        if not await self._say(action, ActionState.RUNNING, None):
-            return  # called off meanwhile
+        if self._pause_file.exists() or not await self._say(action, ActionState.RUNNING, None):
+            return  # called off or paused meanwhile
         self._began.add(action.id)
+        if not self._conductor.decides:
+            return  # it stood still meanwhile: another one has it, and what it made of it is not known here
         told = {"action_id": action.id, "token": action.token, "node": action.subject.node, "means": means}
         log.warning("the power of a node is cycled", extra=told)
         try:

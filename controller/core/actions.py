@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from controller.core.fleet import Fleet
 from controller.core.kinds import REPAIRS, STARTED
 from controller.core.names import token
+from controller.core.pause import why_on
 from controller.core.remind import end_of
 from controller.core.replicas import Replica
 from vocab.lines import ActionLine, Subject
@@ -52,6 +53,8 @@ def outcome(fleet: Fleet, item: ActionItem, now: float) -> Iterator[ActionLine]:
         return
     if item.token and item.token != action.token:
         return
+    if item.state is ActionState.RUNNING and action.of is ActionKind.POWER_CYCLE and why_on(fleet, item.node):
+        return  # an agent sees a pause by itself; the hand on the power asks here before it begins
     if item.state in TERMINAL_ACTIONS or item.state is ActionState.RUNNING:
         yield move(action, item.state, item.error or f"{item.node} reports {item.state}", now)
 

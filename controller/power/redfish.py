@@ -79,8 +79,8 @@ class Redfish:
     async def _system(self, session: aiohttp.ClientSession) -> dict[str, Any]:
         path = self._config.system
         if path is None:
-            members = (await self._get(session, "/redfish/v1/Systems")).get("Members", [])
-            paths = [str(each["@odata.id"]) for each in members if isinstance(each, dict) and "@odata.id" in each]
+            members = _objects((await self._get(session, "/redfish/v1/Systems")).get("Members"))
+            paths = [str(each["@odata.id"]) for each in members if "@odata.id" in each]
             if len(paths) != 1:
                 raise Refused(f"{self._base} has {len(paths)} systems: name one with `system` in its [[power]]")
             path = paths[0]
@@ -91,12 +91,13 @@ class Redfish:
         values = action.get("ResetType@Redfish.AllowableValues")
         info = action.get("@Redfish.ActionInfo")
         if values is None and isinstance(info, str):
-            parameters = (await self._get(session, info)).get("Parameters", [])
+            parameters = _objects((await self._get(session, info)).get("Parameters"))
             values = next((each.get("AllowableValues") for each in parameters if each.get("Name") == "ResetType"), None)
-        return [str(value) for value in values or ()]
+        return [str(value) for value in values] if isinstance(values, list) else []
 
     def _action(self, system: dict[str, Any]) -> dict[str, Any]:
-        action = system.get("Actions", {}).get("#ComputerSystem.Reset")
+        actions = system.get("Actions")
+        action = actions.get("#ComputerSystem.Reset") if isinstance(actions, dict) else None
         if not isinstance(action, dict) or not isinstance(action.get("target"), str):
             raise Refused(f"{self._base}: its system has no action ComputerSystem.Reset")
         return action
@@ -160,8 +161,12 @@ class Redfish:
     async def _once(
         self, session: aiohttp.ClientSession, method: str, path: str, body: dict[str, str] | None
     ) -> _Answer:
-        url = urljoin(f"{self._base}/", path)
-        if urlsplit(url).netloc != urlsplit(self._base).netloc:
+        try:
+            url = urljoin(f"{self._base}/", path)
+            inside = urlsplit(url).netloc == urlsplit(self._base).netloc
+        except ValueError as error:
+            raise Refused(f"{self._base} points at {path[:200]!r}, which is no address") from error
+        if not inside:
             raise Refused(f"{self._base} points at {url[:200]!r}: its password goes nowhere else")
         try:
             async with session.request(method, url, json=body, allow_redirects=False) as response:
@@ -205,6 +210,10 @@ def _object(raw: bytes) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+def _objects(value: object) -> list[dict[str, Any]]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
 def _runs(task: _Answer) -> bool:
     return task.status == 202 or task.body.get("TaskState") in RUNS
 
@@ -213,7 +222,7 @@ def _told(body: dict[str, Any]) -> str:
     """The messages of an error or a task, as a BMC tells them (``@Message.ExtendedInfo``)."""
     error = body.get("error", {})
     found = error.get("@Message.ExtendedInfo") if isinstance(error, dict) else None
-    messages = found or body.get("Messages") or [error]
-    told = [str(each["Message"]) for each in messages if isinstance(each, dict) and each.get("Message")]
+    messages = _objects(found or body.get("Messages") or [error])
+    told = [str(each["Message"]) for each in messages if each.get("Message")]
     plain = error.get("message") if isinstance(error, dict) else None
     return " ".join(told)[:300] or str(plain or "it did not say why")[:300]

@@ -8,6 +8,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from controller.conductor import Conductor, Submission
+from controller.core.views import View
 from controller.mind import real_core
 from controller.power.config import PowerConfig
 from controller.powering import Powering
@@ -15,6 +17,7 @@ from tests.controller.house import NODE, House, event, house
 from tests.controller.node import Node
 from vocab.clock import SystemClock
 from vocab.errors import Refused, Unreachable
+from vocab.lines import AnyLine
 
 POLICY = 'rules."xid:79".recovery = "power_cycle"\n'
 BMC = PowerConfig(means="ipmitool", address="bmc", user="u", password_file="/none", nodes=(NODE,))
@@ -180,3 +183,55 @@ async def test_a_pause_file_on_the_controllers_machine_holds_the_hand(tmp_path: 
         (tmp_path / "PAUSE").unlink()
         await until(home, node, "running")
     assert switch.did == ["cycle"]
+
+
+async def test_a_pause_while_the_bmc_is_slow_holds_the_hand_until_it_is_over(tmp_path: Path) -> None:
+    switch, asked, answers = Switch(), asyncio.Event(), asyncio.Event()
+
+    async def be_slow() -> None:
+        asked.set()
+        await answers.wait()
+
+    switch.planning = be_slow
+    async with broken(tmp_path) as (home, node), hand(home, switch, tmp_path):
+        await fault(node)
+        async with asyncio.timeout(30):
+            await asked.wait()
+        await home.post("pause", {"reason": "stop it"})
+        answers.set()
+        await asyncio.sleep(0.2)  # twenty looks
+        assert ((await power_cycle(home))["state"], switch.did) == ("ordered", [])
+
+
+async def test_a_hand_that_stood_still_after_it_said_that_it_begins_does_not_act_for_another(tmp_path: Path) -> None:
+    switch = Switch()
+    async with broken(tmp_path) as (home, node):
+        conductor = home.inside.conductor
+        seen = Deposing(conductor)
+        powering = Powering(seen, SystemClock(), {NODE: switch}, pause_file=tmp_path / "PAUSE", look_s=0.01)
+        task = asyncio.create_task(powering.run())
+        await fault(node)
+        await until(home, node, "running")
+        await asyncio.sleep(0.1)  # ten looks
+        task.cancel()
+    assert switch.did == []
+
+
+class Deposing(Conductor):
+    """One that another has taken over from as soon as it has stored that the power is cycled."""
+
+    def __init__(self, inside: Conductor) -> None:
+        self._inside = inside
+        self._is_over = False
+
+    @property
+    def decides(self) -> bool:
+        return not self._is_over
+
+    def look(self) -> View | None:
+        return self._inside.look()
+
+    async def submit(self, submission: Submission) -> list[AnyLine]:
+        lines = await self._inside.submit(submission)
+        self._is_over = True
+        return lines

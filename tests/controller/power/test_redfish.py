@@ -170,3 +170,42 @@ async def test_a_bmc_that_is_not_there_is_unreachable(tmp_path: Path) -> None:
     config = PowerConfig(means="redfish", address=address, user=USER, password_file=str(secret), nodes=("n1",))
     with pytest.raises(Unreachable, match="cannot be reached"):
         await Redfish(config, address).plan()
+
+
+@pytest.mark.parametrize(
+    "system",
+    [
+        {"Actions": []},
+        {"Actions": {"#ComputerSystem.Reset": {"target": "/r", "ResetType@Redfish.AllowableValues": 7}}},
+        {"Actions": {"#ComputerSystem.Reset": {"target": "/r", "@Redfish.ActionInfo": "//[odd"}}},
+        {"Actions": {"#ComputerSystem.Reset": {"target": "/r", "@Redfish.ActionInfo": "/redfish/v1/Systems/info"}}},
+    ],
+)
+async def test_a_bmc_of_odd_answers_is_refused(tmp_path: Path, system: dict[str, Any]) -> None:
+    async def answer(request: web.Request) -> web.Response:
+        return web.json_response({"Parameters": ["odd"]} if request.path.endswith("info") else system)
+
+    class Odd(Bmc):
+        def app(self) -> web.Application:
+            app = web.Application()
+            app.router.add_get("/{path:.*}", answer)
+            return app
+
+    async with reached(tmp_path, Odd(), system="/redfish/v1/Systems/1") as power:
+        with pytest.raises(Refused):
+            await power.plan()
+
+
+async def test_systems_that_are_no_list_are_refused(tmp_path: Path) -> None:
+    async def answer(_: web.Request) -> web.Response:
+        return web.json_response({"Members": None})
+
+    class Odd(Bmc):
+        def app(self) -> web.Application:
+            app = web.Application()
+            app.router.add_get("/{path:.*}", answer)
+            return app
+
+    async with reached(tmp_path, Odd()) as power:
+        with pytest.raises(Refused, match="0 systems"):
+            await power.plan()
