@@ -19,6 +19,7 @@ from controller.core.nodes import Gpu, Node
 from controller.core.patience import Patience
 from controller.core.precision import Records
 from controller.core.replicas import Life, Replica
+from controller.core.ripples import Ripples
 from controller.core.roster import Roster
 from controller.core.settings import COLD_START_S, MEMORY_LEAST_S, MEMORY_PERIODS, Rule, Settings, lowest
 from controller.core.stimuli import Deployment
@@ -64,6 +65,8 @@ class Fleet:
         self._known = (False, False)  # whether a start is over, and what runs anywhere is known
         self._pool_of: dict[str, str] = {}
         self._gpus_at: dict[str, dict[str, None]] = defaultdict(dict)
+        ripples = Ripples(self.ledger, self.roster, self.work, self.nodes, self.gpus, self._gpus_at, self.deployments)
+        self.touch, self.touch_all, self.restless = ripples.touch, ripples.touch_all, ripples.restless
 
     def fold(self, line: AnyLine) -> None:
         """Take a decision in."""
@@ -223,100 +226,6 @@ class Fleet:
                 self.gpus[subject.gpu].watched = False
             self.touch(subject)
         return bool(due)
-
-    def touch(self, subject: Subject) -> None:
-        """It has changed; so may have what it is on, what is on it, and what shares its GPUs."""
-        self.work.words[subject] = None
-        if subject.gpu is not None:
-            self._touch_gpu(subject.gpu)
-        elif subject.node is not None:
-            self._touch_node(subject.node)
-        elif subject.replica is not None:
-            self._touch_replica(subject.replica)
-        elif subject.deployment is not None:
-            self.work.deployments[subject.deployment] = None
-            self.work.untold |= dict.fromkeys(replica.node for replica in self.roster.of(subject.deployment))
-            self.work.turn(subject.deployment)
-        else:
-            self._touch_leave()
-
-    def _touch_gpu(self, uuid: str) -> None:
-        self.work.unsure[uuid] = None
-        gpu = self.gpus.get(uuid)
-        if gpu is not None:
-            self.work.looks[gpu.node] = self.work.untold[gpu.node] = None
-            self.work.turn(gpu.node)
-        for replica in self.roster.on(uuid):
-            self._note(replica)
-
-    def _touch_node(self, name: str) -> None:
-        self.work.nodes[name] = None
-        self.work.looks[name] = self.work.untold[name] = None
-        self.work.turn(name)
-        for uuid in self._gpus_at.get(name, ()):
-            self.work.words[Subject(gpu=uuid)] = None
-            self.work.unsure[uuid] = None
-        for replica in self.roster.at(name):
-            self._note(replica)
-
-    def _touch_replica(self, name: str) -> None:
-        replica = self.roster.find(name)
-        if replica is None:
-            return
-        self._note(replica)
-        self.work.turn(replica.node)
-        for uuid in replica.gpus:
-            self.work.words[Subject(gpu=uuid)] = None
-            self.work.unsure[uuid] = None
-
-    def _note(self, replica: Replica) -> None:
-        self.work.words[replica.subject] = None
-        self.work.looks[replica.node] = self.work.untold[replica.node] = None
-        self.work.replicas[replica.id] = None
-        self.work.doubtful[replica.id] = None
-        self.work.deployments[replica.deployment] = None
-        self.work.turn(replica.deployment)
-
-    def touch_all(self) -> None:
-        """Everything must be looked at: a new policy, another division."""
-        for name in self.nodes:
-            self._touch_node(name)
-        self._touch_leave()
-
-    def _touch_leave(self) -> None:
-        """What may be done has changed, not how anything stands: a pause, room in the budget, the end of a start."""
-        self.work.replicas |= dict.fromkeys(self.roster.living)
-        self.work.doubtful |= dict.fromkeys(self.roster.living)
-        self.work.deployments |= dict.fromkeys(self.deployments)
-        self.work.all_untold = True
-        self.work.turn(None)
-
-    def _rests_on(self, incident: IncidentLine) -> list[str]:
-        """The nodes and deployments on which the next step of an incident depends."""
-        subject = incident.subject
-        replicas = [replica for replica in [self.roster.find(subject.replica)] if replica is not None]
-        gpu = self.gpus.get(subject.gpu or "")
-        node = gpu.node if gpu is not None else subject.node
-        replicas += self.roster.on(subject.gpu) if subject.gpu else self.roster.at(subject.node or "")
-        names = (node or "", *(each.node for each in replicas), *(each.deployment for each in replicas))
-        return list(dict.fromkeys(names))
-
-    def restless(self) -> list[IncidentLine]:
-        """The open incidents for which something may be due: whatever their next step rests on has changed."""
-        found, marks, opened = [], {}, self.ledger.open_incidents
-        for key in sorted(self.work.stirred(), key=lambda key: opened.get(key, 0)):
-            if key not in opened:
-                self.work.let_rest(key, ())
-                continue
-            incident = self.ledger.incidents[key]
-            names = self._rests_on(incident)
-            marks[key] = self.work.mark(names)
-            if self.work.quiet.get(key) == marks[key]:
-                self.work.let_rest(key, names)
-            else:
-                found.append(incident)
-        self.work.marks = marks
-        return found
 
     def level(self, node: str) -> Level | None:
         """What automation may do there; None while the node has not said."""
