@@ -44,9 +44,9 @@ def _gpu(url: str, name: str) -> str:
     """The UUID that other commands would take; a name that only the ledger knows stays as it is."""
     try:
         return find_gpu(url, name)
-    except InputError:
+    except InputError as error:
         if not name.startswith("GPU-"):
-            raise
+            raise InputError(f"no board has the serial number {name!r}, and {error}") from error
         return name
 
 

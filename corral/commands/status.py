@@ -70,7 +70,7 @@ def command(url: str, as_json: bool) -> int:
     if as_json:
         click.echo(msgspec.json.encode(fleet))
     else:
-        show(fleet, Console(highlight=False))
+        show(fleet, Console(highlight=False, soft_wrap=True))
     states = {gpu["state"] for node in fleet["nodes"] for gpu in node["gpus"]}
     return 0 if states <= {"healthy", "degraded"} and fleet["nodes"] else 1
 

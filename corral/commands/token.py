@@ -1,7 +1,6 @@
 """``corral token``: who may ask the controller for what."""
 
 import os
-import re
 import time
 from pathlib import Path
 from typing import Any
@@ -12,24 +11,11 @@ from rich.console import Console
 from rich.table import Table
 
 from corral.ask import ask, json_option, url_option
+from corral.duration import Duration
 from vocab.errors import ConfigError
 from vocab.roles import Role
 
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
-_TTL = re.compile(r"(\d+(?:\.\d+)?)([smhd])")
-
-
-class Ttl(click.ParamType[float]):
-    """A time such as 90s, 30m, 12h or 365d, as seconds."""
-
-    name = "time"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The seconds."""
-        found = _TTL.fullmatch(str(value))
-        if found is None or float(found[1]) == 0:
-            self.fail(f"{value!r} is no time; write for example 30m, 12h or 365d", param, ctx)
-        return float(found[1]) * _UNITS[found[2]]
+WIDE = 400  # columns: a row is never broken, for an id has to be copied from it
 
 
 def write_secret(path: Path, secret: str) -> None:
@@ -56,7 +42,7 @@ CREATE = """Make a token and print its secret, which is shown this once. With ro
 @click.option("--role", type=click.Choice([role.value for role in Role]), required=True, help="What its bearer may.")
 @click.option("--name", help="Whose it is; the audit shows it. Left out: the role, and the node if it is bound to one.")
 @click.option("--node", help="The only node that its bearer may speak for.")
-@click.option("--ttl", type=Ttl(), help="How long it counts: 30m, 12h, 365d. Left out: until it is revoked.")
+@click.option("--ttl", type=Duration(), help="How long it counts: 30m, 12h, 365d. Left out: until it is revoked.")
 @click.option("--reason", default="asked for on the command line", show_default=True, help="Why; for the audit.")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write it to this new file (0600).")
 @url_option
@@ -88,7 +74,7 @@ def list_(as_json: bool, url: str) -> None:
     for each in tokens:
         table.add_row(each["id"], each["name"], each["role"], each["node"] or "", _counts(each),
                       _day(each["made_at"]), each["made_by"], _day(each["expires_at"]) or "never")  # fmt: skip
-    Console(soft_wrap=True).print(table)
+    Console(width=WIDE, soft_wrap=True).print(table)
 
 
 def _counts(token: dict[str, Any]) -> str:

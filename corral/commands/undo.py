@@ -1,35 +1,25 @@
 """``corral undo``: take back what automation did lately."""
 
-import re
-
 import click
 
 from corral.ask import url_option
+from corral.duration import Duration
 from corral.preview import dry_run_option, order
 
 HELP = """Take back what automation did: its holds since then are lifted, and what has not ended is called off (drains,
 repairs that wait or have not begun). What cannot be taken back, such as a reset that ran, is named. The same old
 evidence holds nothing again; new evidence does. Exit code 1 if there was nothing to undo."""
-UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
-
-
-def seconds(text: str) -> float:
-    """``10m`` as seconds. Raises BadParameter."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd]?)", text.strip())
-    if found is None or float(found[1]) <= 0:
-        raise click.BadParameter(f"{text!r} is no time like 90s, 10m, 2h or 1d", param_hint="--since")
-    return float(found[1]) * UNITS[found[2] or "s"]
 
 
 @click.command(help=HELP)
-@click.option("--since", required=True, help="How far back: 90s, 10m, 2h, 1d.")
+@click.option("--since", type=Duration(), required=True, help="How far back: 90s, 10m, 2h, 1d.")
 @click.option("--rule", help="Only what was done for this code, such as xid:48.")
 @click.option("--reason", default="undone by an operator", show_default=True, help="Why; it is kept in the audit.")
 @dry_run_option
 @url_option
-def command(since: str, rule: str | None, reason: str, dry_run: bool, url: str) -> int:
+def command(since: float, rule: str | None, reason: str, dry_run: bool, url: str) -> int:
     """Undo, and say what was lifted, what was called off and what stays done."""
-    body = {"since_s": seconds(since), "reason": reason, **({"rule": rule} if rule else {})}
+    body = {"since_s": since, "reason": reason, **({"rule": rule} if rule else {})}
     answer = order(url, "POST", "/api/v1/undo", body, dry_run=dry_run)
     if answer is None:
         return 0

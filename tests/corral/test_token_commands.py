@@ -37,6 +37,7 @@ async def test_a_token_is_made_listed_and_revoked(tmp_path: Path, monkeypatch: p
         assert token["expires_at"] - token["made_at"] == 12 * 3600
         listed = (await corral(home, "token", "list")).output
         assert "ann" in listed
+        assert token["id"] in listed
         assert secret not in listed
         done = await corral(home, "token", "revoke", token["id"], "--reason", "left")
         assert "counts no more" in done.output
