@@ -23,6 +23,9 @@ def checked(batch: Batch) -> Batch:
     if batch.facts is not None and batch.facts.node != batch.node:
         raise InputError(f"`facts.node` is {batch.facts.node!r} but `node` is {batch.node!r}: they must be the same")
     _check_word(batch.session, "session")
+    for number, gpu in enumerate(batch.facts.gpus if batch.facts is not None else ()):
+        for name in ("uuid", "pci", "serial", "name", "vbios", "inforom", "gsp"):
+            _check_word(getattr(gpu, name), f"facts.gpus[{number}].{name}")
     for each in batch.replicas or ():
         _check_word(each.replica, "replicas.replica")
     before = 0
@@ -43,6 +46,9 @@ def _check_item(node: str, item: Item, where: str) -> None:
     if isinstance(item, EventItem):
         for field in ("id", "gpu", "code", "device"):
             _check_word(getattr(item.event, field), f"{where}.event.{field}")
+        replica = item.event.fields.get("replica")
+        if isinstance(replica, str):
+            _check_word(replica, f"{where}.event.fields.replica")
         if not 0 <= item.event.rev <= MOST_NUMBER:
             raise InputError(f"`{where}.event.rev` is {item.event.rev}: it counts the revisions from 1")
         for field in ("at", "first_at", "last_at"):

@@ -7,6 +7,7 @@ decision exists for others only once it is on disk, and a kill at any moment los
 """
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Sequence
@@ -20,7 +21,7 @@ from controller.shared import Shared
 from controller.shown import Shown
 from controller.steady import SteadyTime
 from controller.store.change import Change
-from controller.store.store import Store
+from controller.store.store import Store, Unstorable
 from controller.submission import Submission
 from vocab.errors import Deposed, Unreachable
 from wire.backoff import delay_s
@@ -78,6 +79,8 @@ class Turns:
             except Unreachable as error:
                 log.error("the store refused a transaction: %s", error)
                 self._export.store_failed()
+                if isinstance(error, Unstorable):
+                    await self._look_for_cause(taken)
                 await self._fall(taken, error)
             except Exception:  # an error of the Core itself must not stop the fleet's ingest
                 log.exception("the Core failed; it is built again from the store")
@@ -160,7 +163,10 @@ class Turns:
         if self._shared is None or not posted:
             return
         if self._one_by_one:
-            await self._shared.inbox.put_aside(posted[0], "the Core failed on it; the log of the controller says how")
+            with contextlib.suppress(Unreachable):  # the database is away: it comes up again
+                await self._shared.inbox.put_aside(
+                    posted[0], "it could not be thought about, or not stored: see the log"
+                )
         self._one_by_one = True
 
     async def _fall(self, taken: Sequence[Submission], error: Unreachable) -> None:

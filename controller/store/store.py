@@ -18,6 +18,12 @@ from controller.store.shared import fence
 from controller.store.transaction import Transaction
 from vocab.errors import Unreachable
 
+REFUSED = ("22", "23", "54")  # classes of SQLSTATE: wrong data, a constraint, a limit of the program
+
+
+class Unstorable(Unreachable):
+    """The database answers, and does not take this."""
+
 
 class Store:
     """An open database. Only the conductor and housekeeping write; anybody reads."""
@@ -85,7 +91,9 @@ class Store:
             yield
         except (SQLAlchemyError, OSError) as error:
             cause = str(getattr(error, "orig", None) or error) or f"no answer in time ({type(error).__name__})"
-            raise Unreachable(f"the store cannot {act}: {cause}; {self.database.advice(cause)}") from error
+            state = getattr(getattr(error, "orig", None), "sqlstate", None) or ""
+            kind = Unstorable if state[:2] in REFUSED else Unreachable
+            raise kind(f"the store cannot {act}: {cause}; {self.database.advice(cause)}") from error
 
     async def probe(self) -> None:
         """Write and read one row: whether the disk takes anything. Raises Unreachable."""

@@ -135,6 +135,15 @@ async def test_event_that_no_database_has_room_for_is_refused_naming_the_field(
         assert (await home.post("agent/batch", batch(event(1))))["position"] == 1
 
 
+@pytest.mark.parametrize("field", ["uuid", "pci", "serial", "name", "vbios", "inforom", "gsp"])
+async def test_gpu_that_no_database_has_room_for_is_refused_naming_the_field(tmp_path: Path, field: str) -> None:
+    told = facts()
+    odd = msgspec.structs.replace(told.gpus[1], **{field: "x" * 501})
+    async with house(tmp_path) as home:
+        with pytest.raises(InputError, match=rf"facts.gpus\[1\].{field}. has 501 characters"):
+            await home.post("agent/batch", batch(facts=msgspec.structs.replace(told, gpus=(told.gpus[0], odd))))
+
+
 async def test_characters_that_a_database_cannot_hold_do_not_stop_a_node(tmp_path: Path, database: Keys) -> None:
     async with house(tmp_path, **database) as home:
         odd = "GPU-\0"

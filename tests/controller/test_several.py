@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -158,6 +159,27 @@ async def test_what_the_core_fails_on_in_the_inbox_is_put_aside_and_the_rest_goe
 
         await until(put_aside)
         assert len(await postgres.run(name, "SELECT 1 FROM inbox")) == 1
+
+
+async def test_what_the_database_refuses_of_the_inbox_is_put_aside_and_the_rest_goes_on(
+    tmp_path: Path, keys: Keys, stores: tuple[Store, Store]
+) -> None:
+    noise = "".join(sha256(str(place).encode()).hexdigest() for place in range(500))  # no index takes it
+    odd = facts("n2")
+    odd = msgspec.structs.replace(odd, gpus=(msgspec.structs.replace(odd.gpus[0], serial=noise),))
+    reports = [batch(event(2, node="n2"), node="n2", facts=odd), batch(event(1))]
+    async with house(tmp_path, **keys) as home:
+        rows = [(f"row {place}", msgspec.json.encode({"batch": each}).decode()) for place, each in enumerate(reports)]
+        async with stores[0].noting() as connection:
+            await shared.post(connection, rows)
+
+        async def gone_on() -> bool:
+            try:
+                return await texts(home) == ["fault 1"]
+            except Unreachable:
+                return False
+
+        await until(gone_on)
 
 
 async def test_fleet_is_exported_by_the_one_that_decides_and_its_role_by_each(tmp_path: Path, keys: Keys) -> None:
