@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from controller.core import actions, conditions, holds, operator, restart
 from controller.core.fleet import Fleet
 from controller.core.ledger import ADOPTED, FLEET
+from controller.core.own import is_own, own
 from controller.core.policy import subject_of
 from controller.core.settings import COLD_START_S
 from controller.core.stimuli import (
@@ -111,7 +112,7 @@ def _reported(fleet: Fleet, stimulus: Reported, now: float) -> Lines:
 
 
 def _sampled(fleet: Fleet, stimulus: Sampled, now: float) -> Lines:
-    fleet.stirred = fleet.sample(stimulus.gpus, now) or fleet.stirred
+    fleet.stirred = fleet.sample(own(fleet, stimulus.node, stimulus.gpus), now) or fleet.stirred
     return iter(())
 
 
@@ -123,6 +124,8 @@ def _replicas(fleet: Fleet, stimulus: Replicas, now: float) -> Lines:
 
 def _arrived(fleet: Fleet, stimulus: Arrived, now: float) -> Lines:
     item = stimulus.item
+    if not is_own(fleet, stimulus.node, item):
+        return
     if isinstance(item, EventItem):
         known = fleet.ledger.events.get(item.event.id)
         if known is None or item.event.rev > known.rev:
