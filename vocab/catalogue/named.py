@@ -30,7 +30,7 @@ _GPU: tuple[_Row, ...] = (
     ("check_failed", "an active check found a problem", S.WARNING, R.INVESTIGATE, P.GPU, C.SIGNAL,
      "the check; its own pass ends it"),
     ("slow_gpu", "slower than its peers", S.WARNING, R.INVESTIGATE, P.GPU, C.SIGNAL, "comparison within a node"),
-    ("lemon", "too many faults over weeks", S.ERROR, R.CONTACT_SUPPORT, P.GPU, C.PERSON, "ledger (Meta RSC study)"),
+    ("lemon", "far more faults than its peers", S.WARNING, R.INVESTIGATE, P.GPU, C.PERSON, "ledger (Meta RSC study)"),
 )
 _MEMORY: tuple[_Row, ...] = (
     ("ecc_correctable_rate", "corrected ECC errors, sustained", S.WARNING, R.INVESTIGATE, P.GPU, C.RESET,
