@@ -33,6 +33,7 @@ LIMITS: dict[str, Limit] = {
     "start_replica": Limit(30, HOUR_S),  # of one replica: a budget of four in ten minutes, and an order or two
     "start_replicas": Limit(300, HOUR_S),  # of the node, whatever names its replicas are given
 }
+KEPT = 1000  # subjects; past this, those that count no more are forgotten
 ALWAYS = frozenset({"start_service"})  # what a repair has stopped comes back
 
 
@@ -63,7 +64,16 @@ class Counts(msgspec.Struct):
     def count(self, verb: str, subject: str, now: float) -> None:
         """It is about to be done."""
         key = f"{verb} {subject}"
+        self._forget(now)
         self.used[key] = [*(at for at in self.used.get(key, ()) if now - LIMITS[verb].within_s < at), now]
+
+    def _forget(self, now: float) -> None:
+        """Drop what counts no more, once it is much: replicas come and go, and each has a name of its own."""
+        if len(self.used) < KEPT:
+            return
+        longest_s = max(limit.within_s for limit in LIMITS.values())
+        for key in [key for key, stamps in self.used.items() if all(at <= now - longest_s for at in stamps)]:
+            del self.used[key]
 
 
 class Ledger:

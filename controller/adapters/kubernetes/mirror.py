@@ -30,7 +30,7 @@ class Mirror:
 
     async def look(self) -> dict[str, Body]:
         """The nodes. Raises Unreachable or Refused if they are not known, or the watch cannot be had."""
-        if self._task is None:
+        if self._task is None or self._task.done():  # an odd event has ended it, or it was closed
             await self._list()
             self._task = asyncio.create_task(self._follow(), name="kubernetes-watch")
         if self._failed is not None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agent.roothelper.duty import Duty
-from agent.roothelper.limits import LIMITS, Ledger
+from agent.roothelper.limits import DAY_S, KEPT, LIMITS, Ledger
 from agent.roothelper.requests import (
     OWN_UNIT,
     Able,
@@ -183,3 +183,12 @@ def test_a_limit_that_cannot_be_written_down_lets_nothing_happen(bench, tmp_path
     duty = Duty(bench.machine, SERVICES, bench.pause, Ledger(tmp_path / "no" / "folder"), bench.clock)
     assert isinstance(duty.perform(Reboot()), Failed)
     assert bench.machine.did == []
+
+
+def test_subjects_that_count_no_more_are_forgotten_and_others_are_not(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "limits.json")
+    for number in range(KEPT):
+        assert ledger.charge("start_replica", (f"chat/{number}",), 1000.0) is None
+    assert ledger.charge("start_replica", ("late",), 1000.0 + DAY_S / 2) is None
+    assert ledger.charge("start_replica", ("latest",), 1001.0 + DAY_S) is None
+    assert len((tmp_path / "limits.json").read_bytes()) < 200

@@ -244,6 +244,15 @@ async def test_a_version_that_the_server_has_forgotten_is_a_new_list(scene: Scen
     assert adapter._mirror.lists == 2
 
 
+async def test_one_that_was_closed_lists_anew_and_shows_nothing_old(scene: Scene, fake: FakeKubernetes) -> None:
+    adapter = scene.adapter(cordon_nodes=True)
+    await scene.seen(adapter, lambda _: fake.watches == 1)
+    await adapter.close()
+    await scene.patch({"spec": {"unschedulable": True}})
+    await scene.seen(adapter, lambda one: bool(one.other))
+    assert adapter._mirror.lists == 2
+
+
 async def test_many_nodes_come_in_pages_and_one_that_is_deleted_goes(scene: Scene, fake: FakeKubernetes) -> None:
     for number in range(1100):
         await fake.create("nodes", "", {"metadata": {"name": f"other-{number}"}})
