@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 import logging
 import os
-import signal
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -21,6 +20,7 @@ import msgspec
 from agent.replicas import identity
 from agent.replicas.adoption import take_over
 from agent.replicas.ends import Ends
+from agent.replicas.force import Force
 from agent.replicas.launch import Spawn, spawn_detached
 from agent.replicas.orders import Orders
 from agent.replicas.plan import gpus, plan, same_process
@@ -75,6 +75,7 @@ class Supervisor:
         self._lodging = Lodging(units, self._wake.set) if units is not None else None
         farewell = self._lodging.farewell if self._lodging is not None else None
         self._orders = Orders(clock, self._wake.set, farewell)
+        self._force = Force(clock, self._boot, self._lodging)
         self._ends = Ends(self._boot, self._ended)
         self._replicas: dict[str, Replica] = {}
         self._desired: tuple[ReplicaSpec, ...] | None = None
@@ -126,7 +127,7 @@ class Supervisor:
         if found is None or not found.living:
             return False
         log.warning("replica is restarted by order", extra={"replica": replica, "pid": found.record.pid})
-        self._terminate(found)
+        self._force.terminate(found)
         self._wake.set()
         return True
 
@@ -256,9 +257,9 @@ class Supervisor:
             case Start():
                 self._start(step)
             case Terminate():
-                self._terminate(self._replicas[step.replica])
+                self._force.terminate(self._replicas[step.replica])
             case Kill():
-                self._kill(self._replicas[step.replica])
+                self._force.kill(self._replicas[step.replica])
             case GiveUp():
                 self._give_up(self._replicas[step.replica])
             case Forget():
@@ -292,32 +293,6 @@ class Supervisor:
         record = replica.record
         told = {"replica": record.replica, "pid": record.pid, "url": record.url, "attempt": record.attempt}
         log.info("replica started", extra=told)
-
-    def _terminate(self, replica: Replica) -> None:
-        now = self._clock.monotonic()
-        replica.terminated_at = now
-        replica.keep(drain_at=now)
-        log.warning("replica is told to end: SIGTERM", extra={"replica": replica.record.replica})
-        self._signal(replica.record, signal.SIGTERM)
-
-    def _kill(self, replica: Replica) -> None:
-        record = replica.record
-        again = replica.killed_at is not None
-        replica.killed_at = self._clock.monotonic()
-        state = identity.stat(record.pid or 0)
-        log.error(
-            "replica still lives after SIGKILL" if again else "replica did not end: SIGKILL",
-            extra={"replica": record.replica, "pid": record.pid, "state": state.state if state else "gone"},
-        )
-        self._signal(record, signal.SIGKILL)
-
-    def _signal(self, record: ReplicaRecord, number: signal.Signals) -> None:
-        """To all that belongs to it: of a unit by whoever started it, which may take a moment."""
-        if record.unit is None:
-            identity.send_to_session(record.identity, record.mark, number, self._boot)
-        elif self._lodging is not None:
-            send = self._lodging.kill if number is signal.SIGKILL else self._lodging.terminate
-            send(record.replica)
 
     def _give_up(self, replica: Replica) -> None:
         replica.give_up()
