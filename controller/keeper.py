@@ -71,7 +71,7 @@ class Keeper:
             return
         with contextlib.suppress(Unreachable):  # the store is down: the next turn tells it
             if await self._look() and due:
-                done = [order for order in self._due() if await self._carry_out(order)]
+                done = [order for order in self._due() if self._stands(order) and await self._carry_out(order)]
                 await self._look()
                 await self._tell_outcomes(done)
 
@@ -82,6 +82,10 @@ class Keeper:
         tokens = {order.action.token for order in mine}
         self._tries = {token: tried for token, tried in self._tries.items() if token in tokens}
         return [order for order in mine if self._tries.get(order.action.token, (0, 0.0))[1] <= now]
+
+    def _stands(self, order: OwnerOrder) -> bool:
+        """Whether it still does: those before it take time, and a pause or another controller may have come."""
+        return any(order.action.token == each.action.token for each in self._conductor.orders())
 
     async def _look(self) -> bool:
         """Tell the core what is new; whether the manager answers."""
