@@ -41,7 +41,14 @@ def _replica(event: Event) -> str | None:
 
 def _is_on(fleet: Fleet, node: str, *, gpu: str | None = None, replica: str | None = None) -> bool:
     known = fleet.gpus.get(gpu) if gpu is not None else None
-    if known is not None and known.node != node:
+    if known is not None and known.node != node and not _lists(fleet, node, known.identity.uuid):
         return False
     runs = fleet.roster.living.get(replica) if replica is not None else None
     return runs is None or runs.node == node or any(_is_on(fleet, node, gpu=each) for each in runs.gpus)
+
+
+def _lists(fleet: Fleet, node: str, gpu: str) -> bool:
+    """Whether a node's own inventory has it: two that claim one GPU are both heard, for one of them is right."""
+    known = fleet.nodes.get(node)
+    facts = known.facts if known is not None else None
+    return facts is not None and any(identity.uuid == gpu for identity in facts.gpus)

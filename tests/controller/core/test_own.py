@@ -4,12 +4,13 @@ import pytest
 from msgspec.structs import replace
 
 from controller.core.settings import Settings
-from controller.core.stimuli import Arrived, Deployment
+from controller.core.stimuli import Arrived, Deployment, NodeReported
 from tests.sim.node import Node
 from tests.sim.world import World
 from vocab.events import Cleared, Event, rfc3339
 from vocab.lines import ActionLine, ConditionLine, EventLine, HoldLine
-from vocab.messages import ActionItem, ClearedItem, EventItem, FenceItem
+from vocab.messages import ActionItem, ClearedItem, EventItem, FenceItem, NodeFacts
+from vocab.observations import GpuIdentity
 from vocab.states import ActionState
 
 
@@ -65,3 +66,12 @@ def test_anothers_order_does_not_end(world: World) -> None:
     world.tell(Arrived(node="n1", item=lie))
     ended = [line for line in world.lines[before:] if isinstance(line, ActionLine) and line.id == action.id]
     assert ActionState.FAILED not in {line.state for line in ended}
+
+
+def test_a_node_is_heard_of_its_own_gpu_though_another_claims_it(world: World) -> None:
+    claimed = [GpuIdentity(uuid=gpu, index=9, pci="0000:99:00") for gpu in world.nodes["n2"].gpus]
+    facts = NodeFacts(node="n1", boot_id="boot", gpus=tuple(claimed))
+    world.tell(NodeReported(facts=facts))
+    told = fault(world, "n2")
+    assert told.gpu == world.nodes["n2"].gpus[0]
+    assert [line for line in world.lines if isinstance(line, ConditionLine) and line.subject.gpu == told.gpu]
