@@ -69,7 +69,7 @@ const createNode = () => make("section", { class: "node" }, make("header", {}), 
 
 function updateNode(element, node) {
   const [head, gpus] = element.children;
-  fill(head, [node.node, node.virtual, node.state, node.level, node.driver, node.unknown_because, node.holds], () => [
+  fill(head, [node.node, node.virtual, node.state, node.level, node.driver, node.unknown_because, node.holds, node.conditions, node.others], () => [
     make("h2", {}, node.node),
     node.virtual ? make("span", { class: "mark virtual" }, "VIRTUAL") : null,
     make("span", { class: "dot", "data-tone": tone(node.state) }, node.state),
@@ -77,6 +77,7 @@ function updateNode(element, node) {
     make("span", { class: "muted" }, node.driver ? `driver ${node.driver}` : "no driver"),
     node.unknown_because ? make("span", { class: "muted" }, node.unknown_because) : null,
     ...node.holds.map((hold) => make("span", { class: "tag hold", title: `hold ${hold.id}` }, `⊘ ${hold.owner}: ${hold.reason}`)),
+    ...node.conditions.map((each) => make("span", { class: "tag condition", "data-tone": tone(each.severity), title: node.others.join("; ") }, each.code)),
   ]);
   keep(gpus, node.gpus, (gpu) => gpu.uuid, createCard, updateCard);
 }
