@@ -203,5 +203,5 @@ def check_dsn(dsn: str) -> None:
     parts = urlsplit(dsn)
     if parts.scheme not in SCHEMES:
         raise ValueError("database: it must begin with postgresql://, for example postgresql://corral@db1/corral")
-    if parts.password is not None or "password" in parse_qs(parts.query):
+    if parts.password is not None or {"password", "sslpassword"} & parse_qs(parts.query).keys():
         raise ValueError("database: a password does not belong into an address: put it into database_password_file")

@@ -94,3 +94,11 @@ def test_deployment_that_stands_twice_is_refused(tmp_path: Path) -> None:
 def test_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot read the configuration"):
         read(tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize("dsn", ["//u:word@db/c", "//u@db/c?password=word", "//u@db/c?sslpassword=word"])
+def test_password_in_the_address_of_the_database_is_refused_and_not_shown(tmp_path: Path, dsn: str) -> None:
+    with pytest.raises(ConfigError, match="password does not belong") as caught:
+        load(tmp_path, f'database = "postgresql:{dsn}"\n{GOOD}')
+    assert "word@" not in str(caught.value)
+    assert "=word" not in str(caught.value)
