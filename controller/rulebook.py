@@ -34,7 +34,7 @@ def draft(content: str, config: Config, name: str = "policy", *, actor: str, rea
     settings = policyfile.of(content, name)
     for pool in settings.pools:
         if pool not in config.pools:
-            raise ConfigError(f"{name}: pools.{pool}: the configuration has no [pools.{pool}] with its nodes")
+            raise ConfigError(f"{name}: pools.{pool}: the configuration has no [pools.{pool}]: name its nodes there")
     return Adoption(
         number=0,
         version=settings.policy,

@@ -17,6 +17,13 @@ MOST_ASKED_S = 300.0  # nobody may send us away for longer
 CONNECT_S = 2.0  # loopback and data-centre connects take milliseconds; past this the peer is gone
 
 
+def _reason(error: Exception) -> str:
+    """Why nothing came, in few words."""
+    if isinstance(error, aiohttp.ClientConnectorError) and isinstance(error.os_error, ConnectionRefusedError):
+        return "connection refused"  # aiohttp's words name the socket twice, and TLS where there is none
+    return str(error) or type(error).__name__
+
+
 class Client:
     """JSON over HTTP to one base address; use as an async context manager."""
 
@@ -69,7 +76,7 @@ class Client:
                 raw = await response.read()
                 status, asked = response.status, response.headers.get("Retry-After", "")
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise Unreachable(f"{url} does not answer: {error or type(error).__name__}") from error
+            raise Unreachable(f"{url} does not answer: {_reason(error)}") from error
         if status >= 400:
             raise _failure(url, status, raw, asked)
         return raw
@@ -86,7 +93,7 @@ class Client:
                 async for chunk in response.content.iter_chunked(2**16):
                     yield chunk
         except (aiohttp.ClientError, TimeoutError) as error:
-            raise Unreachable(f"{url} does not answer, or broke off: {error or type(error).__name__}") from error
+            raise Unreachable(f"{url} does not answer, or broke off: {_reason(error)}") from error
 
     async def lines(
         self, method: str, path: str, kind: Any, body: Any = None, *, silence_s: float = 60.0
@@ -111,7 +118,7 @@ class Client:
                 async for line in response.content:
                     yield msgspec.json.decode(line, type=kind)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise Unreachable(f"{url} does not answer: {error or type(error).__name__}") from error
+            raise Unreachable(f"{url} does not answer: {_reason(error)}") from error
         except (msgspec.DecodeError, ValueError) as error:  # a line that was cut, or one without an end
             raise Unreachable(f"{url} broke off its answer; ask again: {error}") from error
 

@@ -29,7 +29,10 @@ from wire.server import read_token
 
 RECORDING_BYTES = 64 * 2**20  # of one node: minutes of an 8-GPU board
 RECORDING_S = 60.0
-BUG_REPORT = "one taken before {order} lies on {node}, in evidence/{order} of the agent's or root helper's state folder"
+BUG_REPORT = (
+    "if one could be made before {order}, it lies on {node}: evidence/nvidia-bug-report-{order}.log.gz of the root"
+    " helper's state folder; kernel log and readings of then: evidence/{order} of the agent's"
+)
 REPAIRS = (ActionKind.RESET_GPU, ActionKind.REBOOT_NODE)  # before these an agent takes evidence
 Part = tuple[str, bytes]
 
@@ -106,7 +109,10 @@ class Bundles:
             for proof in event.evidence
             if proof.readings is not None
         ]
-        yield "readings.json", msgspec.json.format(msgspec.json.encode(readings, enc_hook=str))
+        if readings:
+            yield "readings.json", msgspec.json.format(msgspec.json.encode(readings, enc_hook=str))
+        else:
+            missing.append("readings.json: no event of it was told by readings of a GPU")
         async with self._store.reading() as connection:
             facts = {each.node: each for each in await read.node_facts(connection)}
         for node in sorted(_nodes(name, lines, events, facts.values())):

@@ -23,9 +23,10 @@ Every hold must have an exit, so a rule may not hold a GPU for a code that opens
 """
 
 from collections.abc import Callable
+from enum import Enum
 from functools import partial
 from hashlib import blake2b
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args, get_type_hints
 
 import msgspec
 
@@ -154,4 +155,15 @@ def _convert(value: object, kind: type[T], key: str) -> T:
         return msgspec.convert(value, type=kind)
     except msgspec.ValidationError as error:
         text, _, path = str(error).partition(" - at `$")
-        raise ConfigError(f"{key}{path.rstrip('`')}: {text}") from error
+        choices = _choices(kind, path.rstrip("`")) if text.startswith("Invalid enum value") else ""
+        raise ConfigError(f"{key}{path.rstrip('`')}: {text}{choices}") from error
+
+
+def _choices(kind: object, path: str) -> str:
+    """What a field that names one of a few may be, told at the end of an error; nothing where that is not known."""
+    chosen = get_type_hints(kind).get(path.removeprefix("."), kind) if path and isinstance(kind, type) else kind
+    kinds: tuple[Any, ...] = (chosen, *get_args(chosen))  # of `Level | None` the level
+    for each in kinds:
+        if isinstance(each, type) and issubclass(each, Enum):
+            return f"; one of {', '.join(str(member.value) for member in each)}"
+    return ""

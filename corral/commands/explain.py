@@ -17,6 +17,10 @@ from vocab.lines import (
     StateLine,
     Subject,
 )
+from vocab.states import ActionState
+
+SHORT = 16  # of a UUID: enough to tell GPUs apart
+DECIDED = frozenset({ActionState.WAITING, ActionState.ORDERED})  # what it takes is the same later
 
 
 @click.command(help="Tell what happened to a GPU: the raw evidence, each decision and why, and what comes next.\n\n"
@@ -62,7 +66,8 @@ def _what(entry: AnyLine) -> str:
             return f"hold {entry.op} by {entry.owner}: {entry.reason}"
         case ActionLine():
             budget = f" [{entry.budget.of}: {entry.budget.used:g} of {entry.budget.limit:g}]" if entry.budget else ""
-            disrupts = f", disrupts {', '.join(_name(subject) for subject in entry.disrupts)}" if entry.disrupts else ""
+            named = ", ".join(_name(subject)[:SHORT] for subject in entry.disrupts if entry.state in DECIDED)
+            disrupts = f", disrupts {named}" if named else ""
             return f"action {entry.of.value} {entry.state.value}{budget}: {entry.why}{disrupts}"
         case NoteLine():
             return f"note {entry.code}: {entry.text}"
@@ -73,4 +78,4 @@ def _what(entry: AnyLine) -> str:
 def story(entry: AnyLine) -> str:
     """One line of the story for people."""
     at = datetime.fromtimestamp(entry.at, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
-    return f"{at}  {_name(entry.subject)[:16]:16}  {_what(entry)}"
+    return f"{at}  {_name(entry.subject)[:SHORT]:{SHORT}}  {_what(entry)}"

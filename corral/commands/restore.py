@@ -27,9 +27,9 @@ def command(file: Path, config: Path, *, yes: bool) -> None:
     from controller.store.backup import restore
 
     made = read(config)
-    if not yes:
-        click.confirm(f"All that is in {made.place} will be replaced. Go on?", abort=True)
     alone = nullcontext() if made.place.shared else only_controller(Path(made.state_dir))
     with alone:
+        if not yes:
+            click.confirm(f"All that is in {made.place} will be replaced. Go on?", abort=True)
         rows = asyncio.run(restore(made.place, file, time.time()))
     click.echo(f"{rows} rows are in {made.place}, under a new epoch; start the controller")

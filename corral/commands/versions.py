@@ -38,10 +38,14 @@ def _print(found: dict[str, Any]) -> None:
         for version in part["versions"]:
             mark = "*" if version["usual"] else " "
             names = "" if version["usual"] or len(part["versions"]) == 1 else f"  {_names(version)}"
-            click.echo(f"  {mark} {version['version']:24} {version['count']} nodes{names}")
+            click.echo(f"  {mark} {version['version']:24} {_count(version)}{names}")
     for bad in found["known_bad"]:
-        click.echo(f"known to go wrong: {bad['what']}: {bad['count']} nodes  {_names(bad)}")
+        click.echo(f"known to go wrong: {bad['what']}: {_count(bad)}  {_names(bad)}")
         click.echo(f"  remedy: {bad['remedy']}; source: {bad['source']}")
+
+
+def _count(of: dict[str, Any]) -> str:
+    return "1 node" if of["count"] == 1 else f"{of['count']} nodes"
 
 
 def _names(of: dict[str, Any]) -> str:

@@ -13,6 +13,7 @@ from aiohttp import web
 from click.testing import CliRunner, Result
 
 from corral.__main__ import COMMANDS, cli
+from corral.commands.explain import story
 from vocab.errors import InputError, Refused, Unreachable
 from vocab.events import Event, Evidence, Recovery, Scope, Severity, Source
 from vocab.lines import ActionLine, AnyLine, EventLine, HoldLine, Subject
@@ -177,8 +178,15 @@ def test_status_answers_one_when_a_gpu_is_out_of_service(controller: Controller,
 
 def test_explain_tells_the_story_in_order_with_the_raw_line(controller: Controller) -> None:
     text = corral(controller, "explain", "0").output
-    places = [text.index(part) for part in (KERNEL_LINE, "hold placed by policy", "reboot_node waiting", OTHER)]
+    places = [text.index(part) for part in (KERNEL_LINE, "hold placed by policy", "reboot_node waiting", OTHER[:16])]
     assert places == sorted(places)
+
+
+def test_explain_names_what_an_action_takes_where_it_waits_and_not_at_each_later_step() -> None:
+    waiting = STORY[2]
+    assert isinstance(waiting, ActionLine)
+    assert OTHER[:16] in story(waiting)
+    assert OTHER[:16] not in story(msgspec.structs.replace(waiting, state=ActionState.RUNNING))
 
 
 def test_explain_as_json_is_the_lines_themselves(controller: Controller) -> None:
@@ -348,6 +356,7 @@ def test_nobody_there_is_exit_code_three_with_the_next_step() -> None:
     result = CliRunner().invoke(cli, ["status"], env={"CORRAL_URL": "http://127.0.0.1:9"}, standalone_mode=False)
     assert isinstance(result.exception, Unreachable)
     assert result.exception.exit_code == 3
+    assert "does not answer: connection refused. Is it running?" in str(result.exception)
     assert "corral up" in str(result.exception)
 
 

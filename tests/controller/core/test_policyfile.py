@@ -9,7 +9,8 @@ from vocab.states import Level
 
 WRONG = [
     ('levle = "cordon"', "levle: there is no such key"),
-    ('level = "most"', "level: Invalid enum value 'most'"),
+    ('level = "most"', "level: Invalid enum value 'most'; one of observe, fence, cordon, repair"),
+    ('[rules."xid:48"]\nrecovery = "reboot"', "recovery: Invalid enum value 'reboot'; one of none, "),
     ("[limits]\ncordons = 0", "limits.cordons: must be at least 1"),
     ("[limits]\ncordons_ratio = 1.5", "limits.cordons_ratio: must be over 0 and at most 1"),
     ("[limits]\nwindow_s = 0.0", "limits.window_s: must be over 0"),
