@@ -19,9 +19,13 @@ class Shared:
         self.sightings = Sightings(beside, name, clock, reports)
 
     async def arrived(self, most: int) -> list[Submission]:
-        """What other controllers have heard: what they saw first, then what they posted, at one moment."""
+        """What other controllers have heard: what they saw first, then what they posted, at one moment.
+
+        Of one alone (``most`` 1) it is looked whether it can be thought about: nothing else may be blamed on it.
+        """
         async with self._store.reading() as connection:
-            return [*await self.sightings.read(connection), *await self.inbox.read(connection, most)]
+            seen = await self.sightings.read(connection) if most > 1 else []
+            return [*seen, *await self.inbox.read(connection, most)]
 
     async def seen(self) -> list[Submission]:
         """What other controllers have seen, without what they posted."""

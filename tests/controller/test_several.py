@@ -14,6 +14,7 @@ from sqlalchemy import delete
 from controller.inbox import STALE_S, Inbox
 from controller.leader import TTL_S, Leader
 from controller.reports import Reports
+from controller.shared import Shared
 from controller.sightings import Sightings
 from controller.store import read, shared, tables
 from controller.store.records import Write
@@ -378,7 +379,7 @@ async def test_what_a_controller_of_another_version_wrote_stops_nobody(stores: t
     store, _ = stores
     clock = VirtualClock(0.0)
     inbox, sightings = Inbox(store, clock), _sightings(store, "me", clock)
-    odd = '{"stimuli":[{"kind":"of tomorrow"}]}'
+    odd = '{"stimuli":[{"stimulus":"of tomorrow"}]}'
     async with store.noting() as connection:
         await shared.post(connection, [("odd", odd), ("plain", "{}")])
         await shared.sight(connection, shared.Sighting("other", 1, odd))
@@ -386,6 +387,18 @@ async def test_what_a_controller_of_another_version_wrote_stops_nobody(stores: t
     assert await _read(sightings, store) == []
     async with store.reading() as connection:
         assert len(await shared.waiting(connection)) == 1
+
+
+async def test_row_that_is_looked_at_alone_is_not_blamed_for_what_was_seen(stores: tuple[Store, Store]) -> None:
+    store, beside = stores
+    clock = VirtualClock(0.0)
+    both = Shared(store, beside, "me", clock, Reports(clock))
+    seen = '{"stimuli":[{"stimulus":"reported","node":"n1"}]}'
+    async with beside.noting() as connection:
+        await shared.post(connection, [("row", "{}")])
+        await shared.sight(connection, shared.Sighting("other", 1, seen))
+    assert [each.row is None for each in await both.arrived(1)] == [False]
+    assert [each.row is None for each in await both.arrived(2)] == [True, False]
 
 
 async def test_order_for_which_nobody_waits_any_more_is_not_carried_out(stores: tuple[Store, Store]) -> None:
