@@ -302,6 +302,7 @@ class Mind:
         if self._restored:
             return
         self._restored = True
+        log.warning("nodes know of orders that the database does not: it was restored or is new; a new epoch begins")
         # seconds since the epoch: above every number that any life of any copy of this database has used
         await self._store.commit(Write(at=now, epoch=max(self.epoch + 1, int(now))))
         await self.resume(now)

@@ -123,9 +123,6 @@ class Turns:
         self._shown.settled.clear()
         behind = [each.batch for each in taken if each.batch is not None and self._mind.is_behind(each.batch)]
         if behind:
-            log.warning(
-                "nodes know of orders that the database does not: it was restored or is new; a new epoch begins"
-            )
             await self._mind.renew(behind, now)
         for submission in taken:
             await self._hear(submission, now)

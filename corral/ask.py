@@ -45,9 +45,9 @@ def ask_as(url: str, bearer: str, method: str, path: str, kind: type[T], body: A
     return _at(url, lambda client: client.call(method, path, kind, body), bearer)
 
 
-def fetch(url: str, path: str, *, timeout_s: float = 60.0) -> bytes:
-    """What the process at ``url`` answers to a GET, as it came; raises as ``ask`` does."""
-    return _at(url, lambda client: client.fetch("GET", path, timeout_s=timeout_s))
+def fetch_of_agent(url: str, path: str, *, timeout_s: float = 60.0) -> bytes:
+    """What the agent at ``url`` answers to a GET, as it came; raises as ``ask`` does."""
+    return _at(url, lambda client: client.fetch("GET", path, timeout_s=timeout_s), by="CORRAL_AGENT_URL or --agent")
 
 
 def download(url: str, path: str, file: Path, *, silence_s: float = 90.0) -> int:
@@ -70,9 +70,11 @@ def download(url: str, path: str, file: Path, *, silence_s: float = 90.0) -> int
     return _at(url, go)
 
 
-def _at(url: str, question: Callable[[Client], Awaitable[T]], shown: str | None = None) -> T:
+def _at(
+    url: str, question: Callable[[Client], Awaitable[T]], shown: str | None = None, *, by: str = "CORRAL_URL or --url"
+) -> T:
     if not url.startswith(("http://", "https://")) or not urlsplit(url).hostname:
-        raise InputError(f"{url!r} is not an address like {CONTROLLER}; set CORRAL_URL or --url")
+        raise InputError(f"{url!r} is not an address like {CONTROLLER}; set {by}")
 
     async def go() -> T:
         async with Client(url, token=shown or token(), tls=tls(url)) as client:
@@ -83,7 +85,7 @@ def _at(url: str, question: Callable[[Client], Awaitable[T]], shown: str | None 
     except Unreachable as error:
         if isinstance(error.__cause__, aiohttp.ClientSSLError):
             raise Unreachable(f"{error}. Set CORRAL_TLS_CA to the authority of its certificate.") from error
-        raise Unreachable(f"{error}. Is it running? Start one with `corral up`, or set CORRAL_URL.") from error
+        raise Unreachable(f"{error}. Is it running? Start one with `corral up`, or set {by}.") from error
 
 
 def token() -> str | None:

@@ -4,7 +4,7 @@ import sys
 
 import click
 
-from corral.ask import AGENT, ask, fetch, url_option
+from corral.ask import AGENT, ask, fetch_of_agent, url_option
 from vocab.errors import Unreachable
 
 
@@ -15,7 +15,7 @@ def command(agent: str, url: str) -> None:
     """The ring of an agent, after what its controller wanted."""
     from corral.record import record  # only this command needs it
 
-    ring = fetch(agent, "/api/v1/recording")
+    ring = fetch_of_agent(agent, "/api/v1/recording")
     try:
         fleet = ask(url, "GET", "/api/v1/fleet")
     except Unreachable as error:

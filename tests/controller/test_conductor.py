@@ -139,6 +139,17 @@ async def test_restored_database_begins_a_new_epoch_above_every_generation(tmp_p
         assert after["generation"] == before["generation"] + 41
 
 
+async def test_a_new_epoch_is_logged_once_though_many_reports_are_ahead(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with house(tmp_path) as home:
+        await home.post("agent/batch", batch())
+        generation = (await home.get("agent/desired", node=NODE))["generation"]
+        for ahead in (40, 90, 140):
+            await home.post("agent/batch", batch(generation=generation + ahead))
+    assert len([each for each in caplog.messages if "a new epoch begins" in each]) == 1
+
+
 async def test_heartbeat_without_news_writes_nothing(tmp_path: Path, database: Keys) -> None:
     async with house(tmp_path, **database) as home:
         await home.post("agent/batch", batch())

@@ -360,6 +360,12 @@ def test_nobody_there_is_exit_code_three_with_the_next_step() -> None:
     assert "corral up" in str(result.exception)
 
 
+def test_an_agent_that_is_not_there_is_named_by_its_own_setting() -> None:
+    result = CliRunner().invoke(cli, ["record", "--agent", "http://127.0.0.1:9"], standalone_mode=False)
+    assert isinstance(result.exception, Unreachable)
+    assert "set CORRAL_AGENT_URL or --agent" in str(result.exception)
+
+
 @pytest.mark.parametrize("url", ["nonsense", "ftp://127.0.0.1", "http://", "127.0.0.1:7400"])
 def test_an_address_that_is_none_is_wrong_input_not_an_outage(url: str) -> None:
     result = CliRunner().invoke(cli, ["status"], env={"CORRAL_URL": url}, standalone_mode=False)
