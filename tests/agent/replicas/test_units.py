@@ -75,7 +75,7 @@ async def test_the_kernels_kill_for_memory_is_told_as_what_it_is(node, units):
 
 
 async def test_a_restart_by_order_ends_it_and_starts_it_anew_at_once(node, units):
-    await node.up(spec("r1"))
+    await node.up(spec("r1", kill_s=20.0))
     first = node.status("r1").pid
     assert node.supervisor.restart("r1")
     await until(lambda: (status := node.status("r1")).phase == "ready" and status.pid not in {None, first}, "anew")
