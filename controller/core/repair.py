@@ -194,7 +194,7 @@ def _decide(
     if used:
         replicas = sum(subject.replica is not None for subject in disrupted(fleet, used))
         also = f"{_many(len(used), 'other GPU')} in use and {_many(replicas, 'replica')}"
-        return Decision(ActionState.WAITING, f"a person must approve it, or they must be empty: it also takes {also}")
+        return Decision(ActionState.WAITING, f"it also takes {also}: a person must approve it, or they must be empty")
     passed_on = guests(fleet, rung, node)
     if passed_on:
         return Decision(ActionState.WAITING, f"a person must approve it: virtual machines hold {', '.join(passed_on)}")

@@ -78,7 +78,7 @@ def test_lines_of_one_moment_come_by_kind_and_times_never_go_back(name: str) -> 
 def test_a_line_for_people_names_the_moment_the_subject_and_the_reason() -> None:
     _, out, _ = play(RECORDINGS / "xid_79_drill.jsonl", as_json=False)
     assert "10.0  hold       GPU-n1-0: placed by policy: xid:79: critical, reboot_node is advised" in out
-    waiting = "a person must approve it, or they must be empty: it also takes 2 other GPUs in use"
+    waiting = "it also takes 2 other GPUs in use"
     assert f"reboot_node waiting: {waiting}" in out
 
 

@@ -1,6 +1,7 @@
 """``corral token`` and ``corral enroll`` against a real controller: a secret is shown once, to its owner alone."""
 
 import asyncio
+import time
 from pathlib import Path
 
 import msgspec
@@ -9,6 +10,7 @@ from click.testing import CliRunner, Result
 
 from corral.__main__ import cli
 from tests.controller.house import House, batch, house
+from vocab.clock import VirtualClock
 from vocab.errors import ConfigError, CorralError
 
 
@@ -24,6 +26,18 @@ async def corral(home: House, *words: object) -> Result:
     return await asyncio.to_thread(
         CliRunner().invoke, cli, [str(word) for word in words], env=environment, standalone_mode=False
     )
+
+
+async def test_days_of_tokens_are_told_in_utc_as_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "XYZ-9")
+    time.tzset()
+    try:
+        async with house(tmp_path, clock=VirtualClock(1_796_000_000.0)) as home:
+            await corral(home, "token", "create", "--role", "viewer", "--name", "ann")
+            assert "2026-11-30 00:53" in (await corral(home, "token", "list")).output
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 async def test_a_token_is_made_listed_and_revoked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
