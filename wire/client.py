@@ -1,5 +1,6 @@
 """The HTTP client set-up that all processes share. What fails comes out as Unreachable or Refused."""
 
+import contextlib
 import ssl
 from collections.abc import AsyncIterator
 from typing import Any, TypeVar
@@ -135,11 +136,11 @@ class _Problem(msgspec.Struct):
 
 
 def _failure(url: str, status: int, raw: bytes, asked: str) -> Exception:
-    try:
+    message = ""
+    with contextlib.suppress(msgspec.DecodeError):
         told = msgspec.json.decode(raw, type=_Problem)
         message = told.detail or told.error.message
-    except msgspec.DecodeError:
-        message = raw[:200].decode(errors="replace")
+    message = message or raw[:200].decode(errors="replace")  # no problem: a readiness that says why, another's page
     if status >= 500 or status == TOO_MANY:
         wait_s = min(float(asked), MOST_ASKED_S) if asked.isdecimal() else 0.0
         return Unreachable(f"{url} answered {status}: {message}", retry_after_s=wait_s)

@@ -150,6 +150,11 @@ async def test_a_busy_server_says_when_to_come_again(client: Client) -> None:
     assert caught.value.retry_after_s == 2.0
 
 
+async def test_a_process_that_is_not_ready_is_told_with_its_reason(client: Client) -> None:
+    with pytest.raises(Unreachable, match="answered 503: .*loading"):
+        await client.call("GET", "/readyz", Any)
+
+
 async def test_lines_come_one_by_one(client: Client) -> None:
     assert [line async for line in client.lines("POST", "/stream", dict[str, int])] == [{"n": 0}, {"n": 1}, {"n": 2}]
 
