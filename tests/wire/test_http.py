@@ -151,7 +151,7 @@ async def test_a_busy_server_says_when_to_come_again(client: Client) -> None:
 
 
 async def test_a_process_that_is_not_ready_is_told_with_its_reason(client: Client) -> None:
-    with pytest.raises(Unreachable, match="answered 503: .*loading"):
+    with pytest.raises(Unreachable, match=r"answered 503: .*loading"):
         await client.call("GET", "/readyz", Any)
 
 
