@@ -12,8 +12,6 @@ from socket import gethostname
 
 from aiohttp import web
 
-from controller import rulebook
-from controller.access import Access
 from controller.api.agents import Agents
 from controller.api.bundle import Bundles
 from controller.api.cards import Cards
@@ -25,28 +23,30 @@ from controller.api.route import Route, add_routes
 from controller.api.tokens import TokenRoutes
 from controller.api.verdicts import Verdicts
 from controller.api.versions import VersionRoutes
-from controller.conductor import Conductor
 from controller.config import Config
-from controller.dispatch import Dispatch
-from controller.export import Export, Snapshot
-from controller.guard import guard
+from controller.deciding import rulebook
+from controller.deciding.conductor import Conductor
+from controller.deciding.dispatch import Dispatch
+from controller.deciding.mind import MakeCore, Mind, real_core
+from controller.door.access import Access
+from controller.door.guard import guard
+from controller.door.limits import Rates
+from controller.door.tokens import Tokens
 from controller.housekeeping import Housekeeping
-from controller.keepers import keepers
 from controller.lasting import lasting
 from controller.lemons import Lemons
-from controller.limits import Rates
 from controller.liveness import Liveness
 from controller.lock import only_controller
-from controller.mind import MakeCore, Mind, real_core
+from controller.outward.keepers import keepers
+from controller.outward.powering import Powering, powers
+from controller.outward.webhooks import Webhook
 from controller.pages import OPEN_PATHS, Pages
-from controller.powering import Powering, powers
-from controller.reports import Reports
-from controller.shared import Shared
+from controller.several.reports import Reports
+from controller.several.shared import Shared
 from controller.store import policies
 from controller.store.store import Store
-from controller.tokens import Tokens
-from controller.watch import Watch
-from controller.webhooks import Webhook
+from controller.telling.export import Export, Snapshot
+from controller.telling.watch import Watch
 from vocab.clock import Clock
 from vocab.errors import Unreachable
 from vocab.roles import LOOKS

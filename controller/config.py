@@ -6,8 +6,8 @@ from typing import Annotated, Any
 import msgspec
 
 from controller.adapters.config import HookConfig, KubernetesConfig, SlurmConfig
-from controller.core.stimuli import Managing
-from controller.limits import PER_S
+from controller.core.fleet.stimuli import Managing
+from controller.door.limits import PER_S
 from controller.notify.config import WebhookConfig
 from controller.power.config import PowerConfig
 from controller.store.dialects import Database, Postgres, Sqlite, check_dsn

@@ -7,11 +7,11 @@ from collections.abc import Awaitable, Callable
 from apscheduler.events import EVENT_JOB_ERROR, EVENT_JOB_MAX_INSTANCES, EVENT_JOB_MISSED, JobEvent
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
-from controller.export import Export
 from controller.lemons import Lemons
 from controller.store.prune import prune
 from controller.store.rollup import forget, roll_up
 from controller.store.store import Store
+from controller.telling.export import Export
 from vocab.clock import Clock
 from vocab.errors import Unreachable
 

@@ -1,8 +1,8 @@
 """Tells the Core which cards are lemons, as events of the code ``lemon``: a warning, a reason to look, never a hold."""
 
-from controller.conductor import Conductor, Submission
-from controller.core.lemons import WINDOW_S, Lemon
-from controller.core.stimuli import Arrived
+from controller.core.fleet.lemons import WINDOW_S, Lemon
+from controller.core.fleet.stimuli import Arrived
+from controller.deciding.conductor import Conductor, Submission
 from controller.store.cards import Card, cards_of
 from controller.store.lemons import judged
 from controller.store.store import Store

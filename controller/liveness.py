@@ -9,8 +9,8 @@ import ssl
 
 import aiohttp
 
-from controller.conductor import Conductor, Submission
-from controller.core.stimuli import Reached
+from controller.core.fleet.stimuli import Reached
+from controller.deciding.conductor import Conductor, Submission
 from vocab.errors import CorralError, Unreachable
 from vocab.states import NodeState
 from wire.client import Client

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from controller.core.stimuli import Managed
-from controller.core.views import OwnerOrder
+from controller.core.fleet.stimuli import Managed
+from controller.core.fleet.views import OwnerOrder
 
 
 class Adapter(Protocol):

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from controller.core.stimuli import Managing
+from controller.core.fleet.stimuli import Managing
 
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=3600)]
 # when a person gives back in the manager what we closed there: our hold ends, or it is closed again

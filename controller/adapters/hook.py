@@ -11,8 +11,8 @@ import msgspec
 
 from controller.adapters.config import HookConfig
 from controller.adapters.program import run
-from controller.core.stimuli import Managed
-from controller.core.views import OwnerOrder
+from controller.core.fleet.stimuli import Managed
+from controller.core.fleet.views import OwnerOrder
 from vocab.errors import Refused, Unreachable
 
 LATER = 75

@@ -8,16 +8,16 @@ from urllib.parse import urlsplit
 import msgspec
 from aiohttp import web
 
-from controller import ingest
-from controller.access import Caller
 from controller.api.forms import DesiredQuery, ReachAck, ReachBody, TargetGroup
 from controller.api.route import Call, Route, Run
-from controller.conductor import Conductor, Submission
-from controller.core.stimuli import Reached
-from controller.dispatch import POLL_S, Dispatch
-from controller.export import Export
-from controller.limits import ANSWER_S
-from controller.reports import Reports
+from controller.core.fleet.stimuli import Reached
+from controller.deciding import ingest
+from controller.deciding.conductor import Conductor, Submission
+from controller.deciding.dispatch import POLL_S, Dispatch
+from controller.door.access import Caller
+from controller.door.limits import ANSWER_S
+from controller.several.reports import Reports
+from controller.telling.export import Export
 from vocab.errors import InputError, Unreachable
 from vocab.messages import Batch, BatchAck, Desired
 from vocab.roles import NODES, REACHES, Role

@@ -15,7 +15,7 @@ import msgspec
 from aiohttp import web
 
 from controller.api.route import Call, Route, Run, not_found
-from controller.conductor import Conductor
+from controller.deciding.conductor import Conductor
 from controller.notify.notice import subject_name
 from controller.store import read
 from controller.store.change import Change

@@ -6,7 +6,7 @@ import msgspec
 
 from controller.api.paging import PAGE, Limit, Paged, PageQuery, behind
 from controller.api.route import Call, Route, not_found
-from controller.core.lemons import Lemon
+from controller.core.fleet.lemons import Lemon
 from controller.store import cards
 from controller.store.card_history import CardHistory, history
 from controller.store.cards import Card

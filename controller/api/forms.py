@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from controller.api.paging import PageQuery
-from controller.core.views import DeploymentView, ManagerView, NodeView, PauseView, ReplicaView
+from controller.core.fleet.views import DeploymentView, ManagerView, NodeView, PauseView, ReplicaView
 from vocab.events import Severity
 from vocab.lines import ActionLine, AnyLine, IncidentLine, Subject
 from vocab.states import ActionKind, NodeState

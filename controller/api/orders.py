@@ -17,12 +17,12 @@ from controller.api.forms import (
     UndoBody,
 )
 from controller.api.route import Call, Route, Run, not_found
-from controller.conductor import Conductor, Submission
+from controller.core.fleet.stimuli import Asked
 from controller.core.preview import Preview
-from controller.core.stimuli import Asked
+from controller.deciding.conductor import Conductor, Submission
+from controller.deciding.verdict import verdict
 from controller.store.change import subject_text
 from controller.store.records import Audit
-from controller.verdict import verdict
 from vocab.clock import Clock
 from vocab.errors import InputError, Refused
 from vocab.lines import HoldLine, Subject

@@ -10,18 +10,18 @@ from typing import Annotated
 import msgspec
 from msgspec.structs import replace
 
-from controller import rulebook
 from controller.api.forms import Reason
 from controller.api.paging import Paged, PageQuery, before
 from controller.api.policy import AdoptionView, adoption_view
 from controller.api.route import Call, Route, not_found
-from controller.conductor import Conductor, Submission
-from controller.core.adoption import Adoption
 from controller.core.decided import Count, compared
-from controller.core.difference import Difference, differences
+from controller.core.fleet.adoption import Adoption
+from controller.core.fleet.settings import Settings
+from controller.core.fleet.stimuli import Adopted
+from controller.core.policy.difference import Difference, differences
 from controller.core.rehearsal import Past, rehearse
-from controller.core.settings import Settings
-from controller.core.stimuli import Adopted
+from controller.deciding import rulebook
+from controller.deciding.conductor import Conductor, Submission
 from controller.store import policies
 from controller.store.past import past
 from controller.store.records import Audit

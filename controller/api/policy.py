@@ -4,13 +4,13 @@ from collections.abc import Mapping
 
 import msgspec
 
-from controller import rulebook
-from controller.core.adoption import Adoption
-from controller.core.ladder import needs_repair
-from controller.core.precision import Precision
-from controller.core.settings import Limits, Pool, Rule, Settings
-from controller.core.views import View
-from controller.mind import Mind
+from controller.core.fleet.adoption import Adoption
+from controller.core.fleet.ladder import needs_repair
+from controller.core.fleet.precision import Precision
+from controller.core.fleet.settings import Limits, Pool, Rule, Settings
+from controller.core.fleet.views import View
+from controller.deciding import rulebook
+from controller.deciding.mind import Mind
 from vocab.catalogue.row import CodeRow
 from vocab.events import Recovery, Severity
 from vocab.lines import NoteLine

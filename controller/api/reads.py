@@ -24,14 +24,14 @@ from controller.api.forms import (
 from controller.api.paging import Paged, PageQuery, before, page
 from controller.api.policy import PolicyInForce, in_force
 from controller.api.route import Call, Route, Run, not_found
-from controller.conductor import Conductor
-from controller.core.views import DeploymentView, GpuView, NodeView, ReplicaView
+from controller.core.fleet.views import DeploymentView, GpuView, NodeView, ReplicaView
+from controller.deciding.conductor import Conductor
 from controller.store import pages, read
 from controller.store.change import Change
 from controller.store.pages import EventFilter
 from controller.store.records import Audit
 from controller.store.store import Store
-from controller.watch import Watch
+from controller.telling.watch import Watch
 from vocab.catalogue import codes
 from vocab.events import Event
 from vocab.lines import ActionLine, AnyLine, HoldLine, IncidentLine

@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from controller.access import CALLER, Caller
 from controller.api import etag
 from controller.api.paging import Paged, shown
-from controller.limits import ANSWER_S, BODY_BYTES
+from controller.door.access import CALLER, Caller
+from controller.door.limits import ANSWER_S, BODY_BYTES
 from vocab.errors import InputError, Unreachable
 from vocab.roles import LOOKS, ORDERS, Role
 from wire.server import Handler, decode, reply

@@ -4,12 +4,12 @@ from typing import Annotated
 
 import msgspec
 
-from controller.access import Access
 from controller.api.forms import Reason, ReasonBody
 from controller.api.paging import Paged, PageQuery, page
 from controller.api.route import Call, Route, not_found
+from controller.door.access import Access
+from controller.door.tokens import Issued, Tokens
 from controller.store.tokens import Token
-from controller.tokens import Issued, Tokens
 from vocab.errors import InputError, Refused
 from vocab.roles import ADMINS, ENROLLS, Role
 

@@ -6,12 +6,12 @@ import msgspec
 
 from controller.api.forms import Ordered
 from controller.api.route import Call, Route, not_found
-from controller.conductor import Conductor, Submission
-from controller.core.stimuli import Asked
+from controller.core.fleet.stimuli import Asked
+from controller.deciding.conductor import Conductor, Submission
+from controller.deciding.verdict import verdict
 from controller.store import read
 from controller.store.records import Audit
 from controller.store.store import Store
-from controller.verdict import verdict
 from vocab.clock import Clock
 from vocab.errors import Refused
 

@@ -1,8 +1,8 @@
 """The route over the versions of the fleet."""
 
 from controller.api.route import Call, Route
-from controller.conductor import Conductor
-from controller.core.matrix import Matrix
+from controller.core.faults.matrix import Matrix
+from controller.deciding.conductor import Conductor
 
 
 class VersionRoutes:

@@ -8,8 +8,8 @@ from collections import Counter
 from msgspec.structs import replace
 
 from controller.core import look
-from controller.core.fleet import Fleet
-from controller.core.views import GpuView, NodeView, ReplicaView, View
+from controller.core.fleet.fleet import Fleet
+from controller.core.fleet.views import GpuView, NodeView, ReplicaView, View
 from vocab.states import Health, Phase
 
 COUNTED = ("total", "in_service", "free", "unhealthy", "stranded", "overcommitted")

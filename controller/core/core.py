@@ -10,46 +10,33 @@ from collections.abc import Callable, Collection, Iterable
 
 from msgspec.structs import replace
 
-from controller.core import (
-    actions,
+from controller.core import look, preview, words
+from controller.core.album import Album
+from controller.core.desired import desired
+from controller.core.faults import (
     black_hole,
-    burial,
-    closing,
     conditions,
-    demotion,
-    departure,
-    deployments,
     doubt,
     drift,
     forgotten,
-    found,
-    holds,
-    idle_reset,
     incidents,
     liveness,
-    look,
     matrix,
-    others,
-    owner_orders,
-    preview,
-    recreate,
-    restart,
-    retire,
     suspects,
-    words,
-    workflow,
 )
-from controller.core.album import Album
-from controller.core.desired import desired
-from controller.core.fleet import Fleet
+from controller.core.fleet.fleet import Fleet
+from controller.core.fleet.ledger import COUNTED
+from controller.core.fleet.order import in_order
+from controller.core.fleet.settings import Settings
+from controller.core.fleet.stimuli import AnyStimulus, Asked
+from controller.core.fleet.views import OwnerOrder, View
 from controller.core.fork import fork
 from controller.core.hearing import hear
-from controller.core.ledger import COUNTED
-from controller.core.order import in_order
+from controller.core.placement import deployments
+from controller.core.policy import demotion
 from controller.core.preview import Preview
-from controller.core.settings import Settings
-from controller.core.stimuli import AnyStimulus, Asked
-from controller.core.views import OwnerOrder, View
+from controller.core.repairs import closing, departure, holds, idle_reset, others, workflow
+from controller.core.replicas import actions, burial, found, owner_orders, recreate, restart, retire
 from vocab.catalogue import codes
 from vocab.catalogue.row import CodeRow
 from vocab.lines import AnyLine, EventLine, FinalLine

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from controller.core.kinds import REPAIRS
+from controller.core.fleet.kinds import REPAIRS
 from vocab.lines import ActionLine, AnyLine, HoldLine, Subject
 from vocab.states import ActionKind, ActionState
 

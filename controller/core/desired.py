@@ -4,14 +4,14 @@ A replica stays in the list until it has ended, so an agent that missed a messag
 agent's own fences are not told back to it.
 """
 
-from controller.core import shadow
-from controller.core.fleet import Fleet
-from controller.core.holds import is_fence
-from controller.core.kinds import REPAIRS
-from controller.core.pause import note_on
-from controller.core.replicas import Life, Replica
-from controller.core.settings import Pool
-from controller.core.stimuli import Deployment
+from controller.core.fleet.fleet import Fleet
+from controller.core.fleet.kinds import REPAIRS
+from controller.core.fleet.replicas import Life, Replica
+from controller.core.fleet.settings import Pool
+from controller.core.fleet.stimuli import Deployment
+from controller.core.policy import shadow
+from controller.core.policy.pause import note_on
+from controller.core.repairs.holds import is_fence
 from vocab.lines import ActionLine, Subject
 from vocab.messages import Desired, HoldSpec, Order, ReplicaSpec
 from vocab.observations import Member

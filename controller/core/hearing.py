@@ -5,13 +5,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from controller.core import actions, conditions, holds, operator, restart
-from controller.core.fleet import Fleet
-from controller.core.ledger import ADOPTED, FLEET
-from controller.core.own import is_own, own
-from controller.core.policy import subject_of
-from controller.core.settings import COLD_START_S
-from controller.core.stimuli import (
+from controller.core import operator
+from controller.core.faults import conditions
+from controller.core.fleet.fleet import Fleet
+from controller.core.fleet.ledger import ADOPTED, FLEET
+from controller.core.fleet.settings import COLD_START_S
+from controller.core.fleet.stimuli import (
     Adopted,
     AnyStimulus,
     Arrived,
@@ -28,6 +27,10 @@ from controller.core.stimuli import (
     Sampled,
     Shaped,
 )
+from controller.core.policy.own import is_own, own
+from controller.core.policy.policy import subject_of
+from controller.core.repairs import holds
+from controller.core.replicas import actions, restart
 from vocab.lines import AnyLine, EventLine, NoteLine, Subject
 from vocab.messages import ActionItem, ClearedItem, EventItem, FenceItem
 from vocab.states import NodeState

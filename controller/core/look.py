@@ -1,16 +1,18 @@
 """The views, drawn from the fleet: for the API, and the last lines of a replay."""
 
-from controller.core import pause, restart, words
-from controller.core.deployments import staying
-from controller.core.fleet import Fleet
-from controller.core.ledger import FLEET
-from controller.core.nodes import Gpu, Node
-from controller.core.placement import is_free, is_placeable
-from controller.core.replicas import Replica
-from controller.core.shortage import why_short
-from controller.core.stimuli import Deployment
-from controller.core.views import DeploymentView, GpuView, NodeView, ReplicaView, View
-from controller.core.workflow import phase_of
+from controller.core import words
+from controller.core.fleet.fleet import Fleet
+from controller.core.fleet.ledger import FLEET
+from controller.core.fleet.nodes import Gpu, Node
+from controller.core.fleet.replicas import Replica
+from controller.core.fleet.stimuli import Deployment
+from controller.core.fleet.views import DeploymentView, GpuView, NodeView, ReplicaView, View
+from controller.core.placement.deployments import staying
+from controller.core.placement.placement import is_free, is_placeable
+from controller.core.placement.shortage import why_short
+from controller.core.policy import pause
+from controller.core.repairs.workflow import phase_of
+from controller.core.replicas import restart
 from vocab.lines import FinalLine, Subject
 from vocab.states import Health, Level, Phase, ReplicaState
 

@@ -7,20 +7,23 @@ from collections.abc import Callable, Iterator
 
 from msgspec.structs import replace
 
-from controller.core import conditions, pause, retire, undo, verdicts
-from controller.core.actions import move
-from controller.core.asked import exists, place, refuse, words
-from controller.core.budget import repairs
-from controller.core.disruption import covering
-from controller.core.fleet import Fleet
-from controller.core.holds import lift
-from controller.core.kinds import REPAIRS, STARTED
-from controller.core.names import hold_id, token
-from controller.core.place import gpus_of, node_of, place_of
-from controller.core.policy import OWNER, is_able
-from controller.core.release import call_off, let_go
-from controller.core.replicas import Life, Replica
-from controller.core.stimuli import Asked
+from controller.core.faults import conditions
+from controller.core.fleet.fleet import Fleet
+from controller.core.fleet.kinds import REPAIRS, STARTED
+from controller.core.fleet.names import hold_id, token
+from controller.core.fleet.replicas import Life, Replica
+from controller.core.fleet.stimuli import Asked
+from controller.core.policy import pause
+from controller.core.policy.asked import exists, place, refuse, words
+from controller.core.policy.budget import repairs
+from controller.core.policy.place import gpus_of, node_of, place_of
+from controller.core.policy.policy import OWNER, is_able
+from controller.core.repairs import undo, verdicts
+from controller.core.repairs.disruption import covering
+from controller.core.repairs.holds import lift
+from controller.core.repairs.release import call_off, let_go
+from controller.core.replicas import retire
+from controller.core.replicas.actions import move
 from vocab.lines import ActionLine, AnyLine, HoldLine, NoteLine, Subject
 from vocab.states import ActionKind, ActionState, ClearsOn
 

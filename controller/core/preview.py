@@ -10,11 +10,11 @@ from statistics import median
 
 import msgspec
 
-from controller.core import budget
-from controller.core.fleet import Fleet
-from controller.core.kinds import REPAIRS, STARTED
-from controller.core.replicas import Replica
-from controller.core.undo import NOT_UNDONE
+from controller.core.fleet.fleet import Fleet
+from controller.core.fleet.kinds import REPAIRS, STARTED
+from controller.core.fleet.replicas import Replica
+from controller.core.policy import budget
+from controller.core.repairs.undo import NOT_UNDONE
 from vocab.lines import ActionLine, AnyLine, Budget, HoldLine, NoteLine, Subject, Target
 from vocab.states import ActionKind, ActionState
 

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from controller.core.core import Core
 from controller.core.decided import Deed, deeds
-from controller.core.kinds import REPAIRS
-from controller.core.settings import Settings
-from controller.core.stimuli import AnyStimulus, Arrived, NodeReported, Replicas, Shaped
+from controller.core.fleet.kinds import REPAIRS
+from controller.core.fleet.settings import Settings
+from controller.core.fleet.stimuli import AnyStimulus, Arrived, NodeReported, Replicas, Shaped
 from vocab.events import Cleared, Event, rfc3339
 from vocab.lines import ActionLine, AnyLine, ConditionLine
 from vocab.messages import ActionItem, ClearedItem, EventItem, NodeFacts

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from controller.core import replicas
-from controller.core.fleet import Fleet
-from controller.core.replicas import Replica
-from controller.core.workflow import phase_of
+from controller.core.fleet import replicas
+from controller.core.fleet.fleet import Fleet
+from controller.core.fleet.replicas import Replica
+from controller.core.repairs.workflow import phase_of
 from vocab.lines import StateLine, Subject, Target
 from vocab.states import ActionKind, Health, ReplicaState, shown
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from controller.core.kinds import REPAIRS
+from controller.core.fleet.kinds import REPAIRS
 from vocab.events import rfc3339
 from vocab.lines import ActionLine, AnyLine, HoldLine, IncidentLine, NoteLine, Subject
 from vocab.states import ActionKind, ActionState

@@ -3,7 +3,7 @@
 from sqlalchemy import and_, func, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from controller.core.lemons import WINDOW_S, Lemon, Tally, lemons, signals
+from controller.core.fleet.lemons import WINDOW_S, Lemon, Tally, lemons, signals
 from controller.store.rollup import DAY
 from controller.store.tables import cards, rollups
 from vocab.catalogue import codes

@@ -5,8 +5,8 @@ from msgspec.structs import replace
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from controller.core.fleet.stimuli import Shaped
 from controller.core.rehearsal import Past, Told
-from controller.core.stimuli import Shaped
 from controller.store import change, read
 from controller.store.tables import changes, events
 from vocab.events import Cleared, Event, Source, epoch_s, rfc3339

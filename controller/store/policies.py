@@ -7,9 +7,9 @@ import msgspec
 from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from controller.core.adoption import Adoption
-from controller.core.pinned import Pinned
-from controller.core.settings import Settings
+from controller.core.fleet.adoption import Adoption
+from controller.core.fleet.pinned import Pinned
+from controller.core.fleet.settings import Settings
 from controller.store.tables import policies
 
 

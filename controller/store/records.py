@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from controller.core.adoption import Adoption
+from controller.core.fleet.adoption import Adoption
 from vocab.events import Event
 from vocab.lines import AnyLine
 from vocab.messages import Desired, NodeFacts

@@ -3,7 +3,7 @@
 import click
 import msgspec
 
-from controller.core.lemons import Lemon
+from controller.core.fleet.lemons import Lemon
 from corral.ask import ask, json_option, url_option
 
 

@@ -27,7 +27,7 @@ def command() -> None:
 @file_argument
 def check(file: Path) -> None:
     """Print what the file is, or fail with all that is wrong in it."""
-    from controller.core import policyfile
+    from controller.core.policy import policyfile
 
     settings = policyfile.of(_read(file), str(file))
     rules = len(settings.rules) + sum(len(pool.rules) for pool in settings.pools.values())
@@ -65,7 +65,7 @@ def diff(file: Path | None, url: str, as_json: bool) -> int:
 @url_option
 def test(recordings: tuple[Path, ...], file: Path | None, url: str) -> int:
     """Print the differences."""
-    from controller.core import policyfile
+    from controller.core.policy import policyfile
     from corral.replay.compare import compare
     from corral.replay.told import as_text
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from controller.core.decided import Count, compared, deeds
-from controller.core.settings import Settings
+from controller.core.fleet.settings import Settings
 from corral.replay.pauses import find
 from corral.replay.play import Play
 from corral.replay.recording import Recording

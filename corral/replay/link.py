@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from controller.core.stimuli import Arrived, NodeReported, Replicas, Sampled, Stimulus
+from controller.core.fleet.stimuli import Arrived, NodeReported, Replicas, Sampled, Stimulus
 
 
 class Link:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
-from controller.core.actions import STARTS
+from controller.core.replicas.actions import STARTS
 from vocab.lines import ActionLine
 from vocab.messages import ActionItem, FenceItem
 from vocab.observations import ActionSeen, AnyObservation, Check, Exit, NodeSeen, ReplicaSeen

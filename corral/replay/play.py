@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from agent.judge.judge import SET_HEALTHY
 from controller.core.core import Core
-from controller.core.settings import Settings
-from controller.core.stimuli import (
+from controller.core.fleet.settings import Settings
+from controller.core.fleet.stimuli import (
     AnyStimulus,
     Arrived,
     Asked,
@@ -26,7 +26,7 @@ from controller.core.stimuli import (
     Shaped,
     Stimulus,
 )
-from controller.core.views import View
+from controller.core.fleet.views import View
 from corral.replay import outcomes
 from corral.replay.cast import Cast
 from corral.replay.link import Link

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
 
-from controller.core import policyfile
-from controller.core.order import in_order
-from controller.core.settings import Settings
+from controller.core.fleet.order import in_order
+from controller.core.fleet.settings import Settings
+from controller.core.policy import policyfile
 from corral.jsonl import one_line
 from corral.replay.pauses import find
 from corral.replay.play import Play
@@ -30,7 +30,7 @@ def replay(
 ) -> int:
     """Play recordings and print each decision. ``metrics`` prints the controller's metrics at the end instead.
 
-    ``policy`` is a TOML file with differences from the built-in policy (``controller.core.policyfile``). Returns 0,
+    ``policy`` is a TOML file with differences from the built-in policy (``core.policy.policyfile``). Returns 0,
     or 2 for bad input, with one line on ``err`` that names file and line. The same input gives the same bytes.
     """
     paths = [Path(path) for path in paths]
@@ -96,7 +96,7 @@ class _Teller:
 
 
 def _metrics(play: Play) -> str:
-    from controller.export import Export, Snapshot  # prometheus-client is needed here alone
+    from controller.telling.export import Export, Snapshot  # prometheus-client is needed here alone
     from corral.replay import xids
 
     export = Export("replay")

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from agent.judge import Judge
 from agent.kernel.parser import Parser, of_interest
-from controller.core.stimuli import Arrived, NodeReported, Replicas, Sampled, Stimulus
+from controller.core.fleet.stimuli import Arrived, NodeReported, Replicas, Sampled, Stimulus
 from corral.replay.status import Statuses
 from vocab.catalogue.boards import reset_group
 from vocab.messages import GpuStatus, NodeFacts

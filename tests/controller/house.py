@@ -10,7 +10,7 @@ import aiohttp
 
 from controller.app import Controller, controller
 from controller.config import Config
-from controller.mind import MakeCore
+from controller.deciding.mind import MakeCore
 from tests.controller.plain_core import make_plain
 from vocab.clock import Clock, SystemClock
 from vocab.events import Event, Evidence, Recovery, Scope, Severity, Source, event_id, rfc3339

@@ -7,9 +7,9 @@ keeps their tests apart from the decisions. It obeys the same contract as ``cont
 from collections.abc import Callable
 
 from controller.core.core import Core
-from controller.core.settings import Settings
-from controller.core.stimuli import AnyStimulus, Arrived, Asked, NodeReported, Recalled
-from controller.core.views import GpuView, NodeView, View
+from controller.core.fleet.settings import Settings
+from controller.core.fleet.stimuli import AnyStimulus, Arrived, Asked, NodeReported, Recalled
+from controller.core.fleet.views import GpuView, NodeView, View
 from vocab.lines import AnyLine, EventLine, HoldLine, NoteLine, Subject
 from vocab.messages import Desired, EventItem, HoldSpec, NodeFacts
 from vocab.states import ClearsOn, Level

@@ -1,7 +1,7 @@
 """A made-up fleet in the interface's own types: an Xid 79 on GPU 0, its replica moved, a reboot waiting."""
 
 from controller.api.forms import Fleet, Story
-from controller.core.views import DeploymentView, GpuView, NodeView, PauseView, ReplicaView
+from controller.core.fleet.views import DeploymentView, GpuView, NodeView, PauseView, ReplicaView
 from vocab.events import Event, Evidence, Recovery, Scope, Severity, Source
 from vocab.lines import (
     ActionLine,

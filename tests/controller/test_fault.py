@@ -5,7 +5,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from controller.config import DeploymentConfig
-from controller.mind import real_core
+from controller.deciding.mind import real_core
 from tests.controller.house import RAW, House, event, house
 from tests.controller.node import Node, break_gpu
 from vocab.lines import ActionLine, AnyLine, HoldLine, StateLine

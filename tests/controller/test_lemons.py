@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from controller.mind import real_core
+from controller.deciding.mind import real_core
 from controller.store.records import Write
 from tests.controller.house import House, Keys, batch, event, facts, house, uuid
 from vocab.clock import VirtualClock

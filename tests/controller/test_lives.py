@@ -17,8 +17,8 @@ from msgspec.structs import replace
 from sqlalchemy import event as hooks
 
 from controller.config import Config
-from controller.dispatch import Dispatch
-from controller.mind import Mind
+from controller.deciding.dispatch import Dispatch
+from controller.deciding.mind import Mind
 from controller.store import read, shared
 from controller.store.store import Store
 from tests.controller.house import Keys, batch, event, facts

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.controller.deciding.test_conductor import until
 from tests.controller.house import House, Keys, batch, event, house
 from tests.controller.postgres import Server, server
-from tests.controller.test_conductor import until
-from tests.controller.test_export import samples
+from tests.controller.telling.test_export import samples
 from vocab.errors import CorralError, Unreachable
 
 MEBIBYTE = 2**20

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from controller.config import PoolConfig
-from controller.mind import real_core
+from controller.deciding.mind import real_core
 from tests.controller.house import House, batch, facts, house
 from vocab.errors import Refused
 from vocab.messages import Desired

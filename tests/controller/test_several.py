@@ -11,19 +11,19 @@ import msgspec
 import pytest
 from sqlalchemy import delete
 
-from controller.inbox import STALE_S, Inbox
-from controller.leader import TTL_S, Leader
-from controller.reports import Reports
-from controller.shared import Shared
-from controller.sightings import Sightings
+from controller.several.inbox import STALE_S, Inbox
+from controller.several.leader import TTL_S, Leader
+from controller.several.reports import Reports
+from controller.several.shared import Shared
+from controller.several.sightings import Sightings
+from controller.several.submission import Submission
 from controller.store import read, shared, tables
 from controller.store.records import Write
 from controller.store.store import Store
-from controller.submission import Submission
 from tests.controller.house import NODE, House, Keys, batch, event, facts, house, uuid
 from tests.controller.plain_core import POISON
 from tests.controller.postgres import Server
-from tests.controller.test_export import samples
+from tests.controller.telling.test_export import samples
 from vocab.clock import SystemClock, VirtualClock
 from vocab.errors import Deposed, Unreachable
 from vocab.lines import NoteLine, Subject

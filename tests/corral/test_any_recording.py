@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from controller.core.settings import Limits
+from controller.core.fleet.settings import Limits
 from tests.corral.playing import Json, deployment, end, kinds, node, of, replica, sample, told, xid
 from vocab.readings import LinkReadings, Readings
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from click.testing import CliRunner, Result
 
-from controller.mind import real_core
+from controller.deciding.mind import real_core
 from corral.__main__ import cli
 from tests.controller.api.test_cards import moved
 from tests.controller.house import House, batch, event, house, uuid

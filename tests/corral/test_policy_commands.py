@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 from msgspec.structs import replace
 
-from controller.mind import real_core
+from controller.deciding.mind import real_core
 from corral.__main__ import cli
 from tests.controller.house import House, batch, event, facts, house
 from vocab.errors import ConfigError, InputError

@@ -6,8 +6,8 @@ import msgspec
 
 from agent.judge import Judge
 from controller.core.core import Core
-from controller.core.settings import Settings
-from controller.ingest import checked, decode_batch, stimuli
+from controller.core.fleet.settings import Settings
+from controller.deciding.ingest import checked, decode_batch, stimuli
 from tests.agent.made import NODE, fallen, identity, inventory
 from tests.fuzz.mutate import document
 from tests.fuzz.target import Target

@@ -8,7 +8,7 @@ from hashlib import blake2b
 
 import msgspec
 
-from controller.core.stimuli import Arrived, NodeReported, Replicas, Reported, Sampled, Stimulus
+from controller.core.fleet.stimuli import Arrived, NodeReported, Replicas, Reported, Sampled, Stimulus
 from vocab.catalogue.codes import row
 from vocab.events import Cleared, Event, Source, event_id, rfc3339
 from vocab.messages import (

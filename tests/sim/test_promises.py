@@ -3,9 +3,9 @@
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from controller.core.kinds import REPAIRS
-from controller.core.settings import Limits, Settings
-from controller.core.stimuli import Deployment
+from controller.core.fleet.kinds import REPAIRS
+from controller.core.fleet.settings import Limits, Settings
+from controller.core.fleet.stimuli import Deployment
 from tests.sim.node import Node
 from tests.sim.world import World
 from vocab.lines import ActionLine, HoldLine, IncidentLine, StateLine

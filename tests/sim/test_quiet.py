@@ -3,8 +3,8 @@
 from hypothesis import HealthCheck, given, settings
 
 from controller.core.core import Core
-from controller.core.settings import Settings
-from controller.core.stimuli import AnyStimulus
+from controller.core.fleet.settings import Settings
+from controller.core.fleet.stimuli import AnyStimulus
 from tests.sim.node import Node
 from tests.sim.test_promises import CHAT, GPUS, LIMITS, NODES, PAIR, happen, plays
 from tests.sim.world import World

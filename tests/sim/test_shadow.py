@@ -4,8 +4,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from controller.core.core import Core
-from controller.core.settings import Limits, Rule, Settings
-from controller.core.stimuli import Adopted, Deployment
+from controller.core.fleet.settings import Limits, Rule, Settings
+from controller.core.fleet.stimuli import Adopted, Deployment
 from tests.sim.node import Node
 from tests.sim.world import World
 from vocab.lines import ActionLine, AnyLine, HoldLine, NoteLine

@@ -2,8 +2,8 @@
 
 import itertools
 
-from controller.core.settings import Limits, Settings
-from controller.core.stimuli import Deployment
+from controller.core.fleet.settings import Limits, Settings
+from controller.core.fleet.stimuli import Deployment
 from tests.sim.node import Node
 from tests.sim.world import World
 from vocab.lines import HoldLine

@@ -2,7 +2,7 @@
 
 from hypothesis import HealthCheck, given, settings
 
-from controller.core.settings import Settings
+from controller.core.fleet.settings import Settings
 from tests.sim.node import Node
 from tests.sim.test_promises import CHAT, GPUS, LIMITS, NODES, PAIR, happen, plays
 from tests.sim.world import World

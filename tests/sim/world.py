@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from controller.core.core import Core
-from controller.core.settings import Settings
-from controller.core.stimuli import AnyStimulus, Asked, Declared, Deployment, Recalled
+from controller.core.fleet.settings import Settings
+from controller.core.fleet.stimuli import AnyStimulus, Asked, Declared, Deployment, Recalled
 from tests.sim.node import Node
 from vocab.lines import ActionLine, AnyLine, HoldLine, IncidentLine
 from vocab.messages import NodeFacts

@@ -15,8 +15,8 @@ from controller.adapters.kubernetes import nodes, pods
 from controller.adapters.kubernetes.api import MERGE, STRATEGIC, Api, Body, Failure, told
 from controller.adapters.kubernetes.devices import Devices
 from controller.adapters.kubernetes.mirror import NODES, Mirror
-from controller.core.stimuli import Managed
-from controller.core.views import OwnerOrder
+from controller.core.fleet.stimuli import Managed
+from controller.core.fleet.views import OwnerOrder
 from vocab.clock import Clock
 from vocab.errors import Refused, Unreachable
 from vocab.events import rfc3339

@@ -11,8 +11,8 @@ from controller.adapters.config import SlurmConfig
 from controller.adapters.program import Answer, run
 from controller.adapters.slurm import states
 from controller.adapters.slurm.states import SlurmNode
-from controller.core.stimuli import Managed
-from controller.core.views import OwnerOrder
+from controller.core.fleet.stimuli import Managed
+from controller.core.fleet.views import OwnerOrder
 from vocab.errors import Refused, Unreachable
 from vocab.states import ActionKind
 

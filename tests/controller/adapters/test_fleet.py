@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from controller.adapters.config import HookConfig, KubernetesConfig
 from controller.config import DeploymentConfig
-from controller.mind import real_core
+from controller.deciding.mind import real_core
 from tests.controller.adapters.test_kubernetes import device_slice
 from tests.controller.house import NODE, House, event, house, uuid
 from tests.controller.node import Node

@@ -8,7 +8,7 @@ import pytest
 
 from controller.adapters.config import HookConfig
 from controller.adapters.hook import Hook
-from controller.core.views import OwnerOrder
+from controller.core.fleet.views import OwnerOrder
 from vocab.errors import Refused, Unreachable
 from vocab.lines import ActionLine, Subject
 from vocab.states import ActionKind, ActionState

@@ -16,8 +16,8 @@ from controller.adapters.config import KubernetesConfig
 from controller.adapters.kubernetes.api import Api, Failure
 from controller.adapters.kubernetes.kubernetes import Kubernetes
 from controller.adapters.kubernetes.nodes import CONDITION, HELD, HOLD
-from controller.core.stimuli import Managed
-from controller.core.views import OwnerOrder
+from controller.core.fleet.stimuli import Managed
+from controller.core.fleet.views import OwnerOrder
 from tests.fakes.kubernetes.server import FakeKubernetes, write_kubeconfig
 from vocab.clock import SystemClock
 from vocab.errors import Refused, Unreachable

@@ -9,9 +9,9 @@ import pytest
 
 from controller.adapters.config import SlurmConfig
 from controller.adapters.slurm.slurm import OURS, Slurm
-from controller.core.stimuli import Managed
-from controller.core.views import OwnerOrder
-from controller.mind import real_core
+from controller.core.fleet.stimuli import Managed
+from controller.core.fleet.views import OwnerOrder
+from controller.deciding.mind import real_core
 from tests.controller.adapters.cluster import NODES, Cluster
 from tests.controller.house import House, event, house, uuid
 from tests.controller.node import Node

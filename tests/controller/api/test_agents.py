@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from controller.config import DeploymentConfig
-from controller.mind import real_core
+from controller.deciding.mind import real_core
 from tests.controller.house import NODE, House, batch, house
 from tests.controller.node import Node
 from vocab.clock import VirtualClock

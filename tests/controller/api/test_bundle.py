@@ -6,7 +6,7 @@ import json
 import tarfile
 from pathlib import Path
 
-from controller.mind import real_core
+from controller.deciding.mind import real_core
 from tests.controller.house import RAW, House, event, house, uuid
 from tests.controller.node import Node
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from controller.mind import real_core
+from controller.deciding.mind import real_core
 from tests.controller.api.test_paging import walk
 from tests.controller.house import Keys, batch, event, facts, house, uuid
 from vocab.errors import Refused

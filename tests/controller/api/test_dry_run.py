@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from controller.config import DeploymentConfig
-from controller.mind import real_core
+from controller.deciding.mind import real_core
 from tests.controller.house import House, house
 from tests.controller.node import break_gpu
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from controller.mind import real_core
+from controller.deciding.mind import real_core
 from tests.controller.house import House, batch, house, uuid
 from vocab.errors import InputError, Refused
 

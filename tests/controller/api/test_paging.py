@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from controller.mind import real_core
+from controller.deciding.mind import real_core
 from controller.store import pages
 from tests.controller.house import House, batch, event, facts, house, uuid
 from vocab.errors import InputError

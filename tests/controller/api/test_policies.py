@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from controller.config import PoolConfig
-from controller.mind import real_core
+from controller.deciding.mind import real_core
 from controller.store.records import Write
 from tests.controller.house import House, batch, event, facts, house, uuid
 from tests.controller.postgres import Server

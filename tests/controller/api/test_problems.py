@@ -7,8 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from controller import limits, watch
 from controller.api.route import Route, add_routes
+from controller.door import limits
+from controller.telling import watch
 from tests.controller.house import batch, house
 from vocab.clock import VirtualClock
 from vocab.problems import KINDS, Problem

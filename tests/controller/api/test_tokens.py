@@ -109,7 +109,7 @@ async def test_a_token_counts_after_a_restart_until_it_is_revoked(tmp_path: Path
 
 
 async def test_a_token_that_another_controller_revoked_ends_here(tmp_path: Path) -> None:
-    from controller.tokens import Tokens
+    from controller.door.tokens import Tokens
 
     async with guarded(tmp_path) as home:
         secret = await make(home, "viewer")
@@ -122,7 +122,7 @@ async def test_a_token_that_another_controller_revoked_ends_here(tmp_path: Path)
 
 
 async def test_a_revocation_by_a_controller_whose_clock_is_behind_is_seen(tmp_path: Path) -> None:
-    from controller.tokens import Tokens
+    from controller.door.tokens import Tokens
 
     async with guarded(tmp_path) as home:
         secret = await make(home, "viewer", "first")
@@ -171,8 +171,8 @@ async def test_a_node_speaks_for_itself_alone(tmp_path: Path, method: str, path:
 
 
 async def test_a_gateway_that_is_bound_to_no_machine_is_one_witness_whatever_it_says(tmp_path: Path) -> None:
-    from controller.access import Caller
     from controller.api.agents import _witness
+    from controller.door.access import Caller
     from vocab.roles import Role
 
     loose = Caller(name="edge", role=Role.GATEWAY)

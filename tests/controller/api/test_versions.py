@@ -7,7 +7,7 @@ from pathlib import Path
 from click.testing import CliRunner
 from msgspec.structs import replace
 
-from controller.mind import real_core
+from controller.deciding.mind import real_core
 from corral.__main__ import cli
 from tests.controller.house import batch, facts, house
 

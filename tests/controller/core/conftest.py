@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from controller.core.settings import Settings
-from controller.core.stimuli import Deployment
+from controller.core.fleet.settings import Settings
+from controller.core.fleet.stimuli import Deployment
 from tests.sim.node import Node
 from tests.sim.world import World
 from vocab.states import Level

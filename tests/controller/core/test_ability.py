@@ -1,7 +1,7 @@
 """What a node cannot do is not ordered: it waits for a person, and goes by itself once the node can."""
 
 from tests.controller.core.conftest import MakeWorld
-from tests.controller.core.test_workflow import IDLE, REBOOT, RESET, states
+from tests.controller.core.repairs.test_workflow import IDLE, REBOOT, RESET, states
 from tests.sim.world import World
 from vocab.lines import NoteLine
 from vocab.states import ActionKind, ActionState

@@ -2,8 +2,8 @@
 
 import pytest
 
-from controller.core.settings import Rule, Settings
-from controller.core.stimuli import Arrived, Deployment, Shaped
+from controller.core.fleet.settings import Rule, Settings
+from controller.core.fleet.stimuli import Arrived, Deployment, Shaped
 from tests.sim.node import Node
 from tests.sim.world import World
 from vocab.events import Recovery

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from controller.core.fleet.stimuli import Asked, Deployment
 from controller.core.preview import Preview
-from controller.core.stimuli import Asked, Deployment
 from tests.controller.core.conftest import MakeWorld
 from tests.sim.node import Node
 from tests.sim.world import World

@@ -1,9 +1,9 @@
 """A rehearsal plays a stored past under another policy: what comes is what came, repairs work, nothing is doubled."""
 
 from controller.core.decided import Deed, compared
+from controller.core.fleet.settings import Limits, Rule, Settings
+from controller.core.fleet.stimuli import Shaped
 from controller.core.rehearsal import Past, Told, rehearse
-from controller.core.settings import Limits, Rule, Settings
-from controller.core.stimuli import Shaped
 from tests.sim.node import Node
 from vocab.events import Event
 from vocab.messages import EventItem, NodeFacts

@@ -8,7 +8,7 @@ from pathlib import Path
 from playwright.async_api import Locator, Page, async_playwright, expect
 
 from controller.config import DeploymentConfig
-from controller.mind import real_core
+from controller.deciding.mind import real_core
 from tests.controller.house import RAW, House, batch, house, uuid
 from tests.controller.node import break_gpu
 from tests.programs import need

@@ -1,0 +1,1 @@
+"""What is wrong: conditions, incidents, suspects, and when to doubt ourselves instead."""

@@ -1,0 +1,142 @@
+"""Nodes and GPUs as they were last heard of: how old the news is, and what silence means.
+
+Silence is *unknown*, never a fault. A node is lost only when others say so too.
+"""
+
+from collections import deque
+from statistics import median
+
+import msgspec
+
+from controller.core.fleet.settings import (
+    SILENT_GAPS,
+    SILENT_LEAST_S,
+    STALE_LEAST_S,
+    STALE_PERIODS,
+)
+from vocab.messages import GpuStatus, NodeFacts
+from vocab.observations import GpuIdentity
+
+GAPS_KEPT = 16  # enough for a median that one late report does not move
+
+
+class Gpu(msgspec.Struct):
+    """One GPU of the inventory. ``sampled_at`` is our clock, ``status.at`` the node's."""
+
+    identity: GpuIdentity
+    node: str
+    known_at: float
+    period_s: float
+    status: GpuStatus | None = None
+    sampled_at: float | None = None
+    failed_at: float = 0.0  # when it last could not be read, on our clock
+    listed: bool = True  # in its node's last inventory
+    watched: bool = False  # the agenda holds the moment at which it grows stale, or an earlier one
+
+    def take(self, status: GpuStatus, now: float) -> bool:
+        """Note a status; True if it changes whether the GPU answers. A repeated one proves nothing new."""
+        before = self.status
+        if before is not None and status.at <= before.at:
+            return False
+        self.status = status
+        if status.error is not None:
+            self.failed_at = now
+            return before is None or before.error != status.error
+        first = self.sampled_at is None or (before is not None and before.error is not None)
+        stale = not self.is_fresh(now)
+        self.sampled_at = now
+        return first or stale
+
+    @property
+    def answers(self) -> bool:
+        """Whether its last reading, if there was one, was one."""
+        return self.status is None or self.status.error is None
+
+    @property
+    def limit_s(self) -> float:
+        """How long a reading counts; endless where no sample period was promised."""
+        return max(STALE_PERIODS * self.period_s, STALE_LEAST_S) if self.period_s > 0 else float("inf")
+
+    def is_fresh(self, now: float) -> bool:
+        """Whether there is a reading young enough, of a GPU that is there."""
+        if not self.listed:
+            return False
+        if self.period_s <= 0:
+            return True
+        return self.sampled_at is not None and now - self.sampled_at < self.limit_s
+
+    def is_awaited(self, now: float) -> bool:
+        """Whether no reading came yet and none is overdue: too early to call it unknown."""
+        return self.listed and self.sampled_at is None and now - self.known_at < self.limit_s
+
+    def stale_at(self) -> float:
+        """When it stops being fresh (or awaited) if nothing more comes."""
+        return (self.known_at if self.sampled_at is None else self.sampled_at) + self.limit_s
+
+
+class Node(msgspec.Struct):
+    """One node. ``facts_at``, ``reported_at`` and ``replicas_at`` are of this life of the controller.
+
+    ``awaited_from``: it reported in an earlier life, so its reports are watched from the start of this one.
+    """
+
+    name: str
+    facts: NodeFacts | None = None
+    facts_at: float | None = None
+    reported_at: float | None = None
+    awaited_from: float | None = None
+    replicas_at: float | None = None
+    paused: bool = False
+    gaps: deque[float] = msgspec.field(default_factory=lambda: deque(maxlen=GAPS_KEPT))
+    observers: dict[str, tuple[bool, float]] = {}
+
+    @property
+    def was_heard(self) -> bool:
+        """Whether it has said anything in this life of the controller."""
+        return self.facts_at is not None or self.reported_at is not None
+
+    @property
+    def is_booting(self) -> bool:
+        """Whether its start is not over: what it lists now is not what it will have."""
+        return self.facts is not None and self.facts.booting
+
+    @property
+    def has_told(self) -> bool:
+        """Whether it has told the list of its replicas in this life of the controller."""
+        return self.replicas_at is not None
+
+    def report(self, now: float, *, paused: bool) -> None:
+        """A heartbeat came."""
+        if self.reported_at is not None and now > self.reported_at:
+            self.gaps.append(now - self.reported_at)
+        self.reported_at = now
+        self.paused = paused
+
+    @property
+    def silence_s(self) -> float:
+        """Seconds without a report after which the node is unknown."""
+        usual = median(self.gaps) if self.gaps else 0.0
+        return max(SILENT_GAPS * usual, SILENT_LEAST_S)
+
+    @property
+    def heard_at(self) -> float | None:
+        """When it was last heard, or when we began to listen; None if its reports are not watched."""
+        return self.awaited_from if self.reported_at is None else self.reported_at
+
+    def silent_at(self) -> float:
+        """When it becomes unknown if nothing more comes; endless if its reports are not watched."""
+        return float("inf") if self.heard_at is None else self.heard_at + self.silence_s
+
+    def is_overdue(self, now: float) -> bool:
+        """Whether a report is late: too early to call the node silent, too late to call it well."""
+        return self.heard_at is not None and now - self.heard_at > self.silence_s / 2
+
+    def unreached_by(self) -> list[str]:
+        """Who could not reach it when they last tried during this silence."""
+        since = self.heard_at or 0.0
+        return sorted(by for by, (ok, at) in self.observers.items() if not ok and at >= since and by != self.name)
+
+    def is_reached(self) -> bool:
+        """Whether somebody has reached it during this silence."""
+        since = self.heard_at or 0.0
+        return any(ok and at >= since for ok, at in self.observers.values())

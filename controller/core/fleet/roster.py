@@ -1,0 +1,141 @@
+"""The roster: which replicas there are, by name, GPU and deployment; which have departed, and which failed lately.
+
+It is folded from lines like the ledger. Only what agents say of a replica (its status) is heard.
+"""
+
+from collections import defaultdict, deque
+from collections.abc import Iterator
+
+from controller.core.fleet.replicas import Replica
+from vocab.lines import ActionLine, StateLine
+from vocab.messages import ReplicaStatus
+from vocab.states import ActionKind, ActionState, ReplicaState
+
+GAVE_UP = "replica/gave_up"  # the rule under which a replica that its agent no longer restarts is taken away
+FAILURES_KEPT = 64  # of a deployment: many more than a window's budget
+_FAILED = frozenset({ActionState.FAILED, ActionState.TIMED_OUT})
+_ENDS = frozenset({ActionKind.DRAIN, ActionKind.STOP_REPLICA})
+
+
+class Roster:
+    """All replicas. ``living`` and ``departed`` are for reading."""
+
+    def __init__(self) -> None:
+        self.living: dict[str, Replica] = {}
+        self.departed: dict[str, Replica] = {}
+        self.ours: set[str] = set()  # deployments whose replicas we start
+        self._on: dict[str, dict[str, None]] = defaultdict(dict)
+        self._of: dict[str, dict[str, None]] = defaultdict(dict)
+        self._at: dict[str, dict[str, None]] = defaultdict(dict)
+        self._failures: dict[str, deque[tuple[float, str, tuple[str, ...]]]] = defaultdict(
+            lambda: deque(maxlen=FAILURES_KEPT)
+        )
+
+    def fold(self, line: ActionLine | StateLine) -> None:
+        """A replica was started, or found; it failed, or departed."""
+        name = line.subject.replica
+        if name is None:
+            return
+        if line.target is not None and self.find(name) is None:
+            found = isinstance(line, StateLine) and line.observed
+            self.add(Replica(name, line.deployment or "", line.target.node, line.target.gpus, observed=found))
+        replica = self.find(name)
+        if replica is None or isinstance(line, StateLine):
+            if replica is not None and isinstance(line, StateLine):
+                replica.looped = line.to == ReplicaState.CRASH_LOOP
+                if replica.observed and line.to == ReplicaState.STOPPED:
+                    self._remove(replica)  # not departed: its owner may start it again under this name
+            return
+        if line.of is ActionKind.START_REPLICA and line.target is not None:
+            replica.start = line.id
+            if line.state in _FAILED:
+                self._fail(replica, line.at)
+        elif line.of in _ENDS and line.state is ActionState.DONE and not replica.observed:
+            if line.rule == GAVE_UP and line.incident is None:
+                self._fail(replica, line.at)
+            self._depart(replica)
+
+    def add(self, replica: Replica) -> None:
+        """One that runs, or will."""
+        self.living[replica.id] = replica
+        self._of[replica.deployment][replica.id] = None
+        self._at[replica.node][replica.id] = None
+        for gpu in replica.gpus:
+            self._on[gpu][replica.id] = None
+
+    def _fail(self, replica: Replica, at: float) -> None:
+        """It failed though nothing was wrong with its GPUs; once a replica."""
+        failures = self._failures[replica.deployment]
+        if all(name != replica.id for _, name, _ in failures):
+            failures.append((at, replica.id, replica.gpus))
+
+    def _depart(self, replica: Replica) -> None:
+        self.departed[replica.id] = replica
+        self._remove(replica)
+
+    def _remove(self, replica: Replica) -> None:
+        self.living.pop(replica.id, None)
+        self._of[replica.deployment].pop(replica.id, None)
+        self._at[replica.node].pop(replica.id, None)
+        for gpu in replica.gpus:
+            self._on[gpu].pop(replica.id, None)
+
+    def find(self, name: str | None) -> Replica | None:
+        """The replica of this name, living or departed."""
+        return self.living.get(name or "") or self.departed.get(name or "")
+
+    def on(self, gpu: str | None) -> list[Replica]:
+        """The living replicas on a GPU."""
+        return [self.living[name] for name in self._on.get(gpu or "", ())]
+
+    def of(self, deployment: str) -> list[Replica]:
+        """The living replicas of a deployment, oldest first. Where we start them, what was found does not count."""
+        found = [self.living[name] for name in self._of.get(deployment, ())]
+        return [replica for replica in found if not replica.observed] if deployment in self.ours else found
+
+    def at(self, node: str) -> list[Replica]:
+        """The living replicas of a node."""
+        return [self.living[name] for name in self._at.get(node, ())]
+
+    def failures(self, deployment: str, since: float) -> list[tuple[float, tuple[str, ...]]]:
+        """When and on which GPUs replicas of a deployment failed after ``since``."""
+        return [(at, gpus) for at, _, gpus in self._failures.get(deployment, ()) if at > since]
+
+    def hear(self, node: str, statuses: tuple[ReplicaStatus, ...]) -> Iterator[Replica]:
+        """What an agent says of its replicas; those of which it says something new. An unknown one is adopted."""
+        for status in statuses:
+            replica = self.living.get(status.replica)
+            if replica is None and status.replica not in self.departed and status.members and status.phase != "stopped":
+                replica = self._adopt(node, status)
+            elif replica is not None and replica.observed and _moved(replica, status):
+                self._remove(replica)  # its server loads on one GPU after the other, or its owner changed it
+                replica = self._adopt(node, status)
+            if replica is not None:
+                before, replica.status = replica.status, status
+                if before is None or _essence(before) != _essence(status):
+                    yield replica
+
+    def _adopt(self, node: str, status: ReplicaStatus) -> Replica:
+        gpus = tuple(member.gpu for member in status.members)
+        replica = Replica(status.replica, status.deployment, node, gpus, observed=status.observed)
+        self.add(replica)
+        return replica
+
+    def miss(self, node: str, listed: set[str]) -> Iterator[Replica]:
+        """The replicas that their agent named before and names no longer."""
+        for replica in self.at(node):
+            if replica.id not in listed and replica.status is not None:
+                replica.status = None
+                yield replica
+
+
+def _moved(replica: Replica, status: ReplicaStatus) -> bool:
+    """Whether it is on other GPUs, or serves another model, than what is known of it."""
+    gpus = tuple(member.gpu for member in status.members)
+    return bool(gpus) and (gpus != replica.gpus or status.deployment != replica.deployment)
+
+
+def _essence(status: ReplicaStatus) -> tuple[object, ...]:
+    """What a decision can rest on; counts of requests change with every look and decide nothing."""
+    said = status.phase, status.ready, status.admitting, status.stepping, status.token, status.exit, status.url
+    return (*said, status.healthy, status.leftovers, status.released, status.observed)

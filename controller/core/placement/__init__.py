@@ -1,0 +1,1 @@
+"""Where replicas go: the starts of deployments, and what is short for them."""

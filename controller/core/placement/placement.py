@@ -1,0 +1,147 @@
+"""Placement: on which GPUs a replica starts. All its members are on one node; a tie is decided by a hash of ids.
+
+A GPU takes work if it is fresh and answers, in service, not held, not failed or lost, without a replica, its node is
+live and has booted, is nobody else's to give work to, and no condition blocks it (memory that nobody owns up to, a
+driver that could start nothing).
+A replica of several GPUs stays within an NVLink island where it can. Then spread comes before density: a node with
+fewer replicas of the deployment first, then members on one NUMA node, then a node with less room left over.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from controller.core.fleet.fleet import Fleet
+from controller.core.fleet.free import Free, way
+from controller.core.fleet.nodes import Gpu
+from controller.core.fleet.stimuli import Deployment
+from controller.core.fleet.togetherness import Apart, nearest
+from controller.core.repairs.workflow import phase_of
+from vocab.lines import Target
+from vocab.states import Health, NodeState, Phase
+
+
+def is_placeable(fleet: Fleet, gpu: Gpu, now: float) -> bool:
+    """Whether a GPU takes new work, were it empty."""
+    uuid = gpu.identity.uuid
+    return (
+        gpu.is_fresh(now)
+        and gpu.answers
+        and fleet.node(gpu.node).was_heard
+        and not fleet.node(gpu.node).is_booting
+        and fleet.node_state(gpu.node) == NodeState.LIVE
+        and not fleet.holds_on(uuid)
+        and fleet.health(uuid) not in {Health.FAILED, Health.LOST}
+        and phase_of(fleet, uuid, now) is Phase.IN_SERVICE
+        and not fleet.is_blocked(uuid)
+        and not fleet.managers.may_own(gpu.node)
+        and not fleet.along.takes(uuid)
+    )
+
+
+def is_free(fleet: Fleet, gpu: Gpu, now: float) -> bool:
+    """Whether it is placeable and without a replica."""
+    return not fleet.roster.on(gpu.identity.uuid) and is_placeable(fleet, gpu, now)
+
+
+def _look(fleet: Fleet, now: float) -> Free:
+    """The free GPUs. Only those that were touched since the last look are asked about anew."""
+    unsure, fleet.work.unsure = fleet.work.unsure, {}
+    for uuid in unsure:
+        gpu = fleet.gpus.get(uuid)
+        if gpu is not None and is_free(fleet, gpu, now):
+            fleet.free.put(gpu, fleet.pool_of(gpu.node), fleet.node(gpu.node).facts)
+        else:
+            fleet.free.drop(uuid)
+    return fleet.free
+
+
+def choose(
+    fleet: Fleet,
+    deployment: Deployment,
+    replica: str,
+    now: float,
+    but: frozenset[str] = frozenset(),
+    *,
+    spares: bool = True,
+) -> Target | None:
+    """Where the replica goes, on no node of ``but``; None if no node has room for all its members.
+
+    ``spares``: it may take what a pool keeps for replacements.
+    """
+    search = _Search(fleet, deployment, replica, now, but, spares=spares)
+    options = [search.option(node) for node in search.special]
+    if not deployment.gpus:
+        options += search.others()
+    found = min((option for option in options if option is not None), default=None, key=lambda option: option[0])
+    return None if found is None else Target(node=found[1], gpus=search.pick(found[1]))
+
+
+Option = tuple[tuple[object, ...], str]  # rank and node
+
+
+class _Search:
+    """One look for a place. The nodes that are unlike others (``special``) are ranked one by one.
+
+    Of the others, which differ in how many are free and how near these are, the first of each kind is the best.
+    """
+
+    def __init__(
+        self, fleet: Fleet, deployment: Deployment, replica: str, now: float, but: frozenset[str], *, spares: bool
+    ) -> None:
+        self._fleet, self._now, self._replica, self._but, self._spares = fleet, now, replica, but, spares
+        self._wanted, self._pinned = deployment.gpus_per_replica, frozenset(deployment.gpus)
+        self._free = _look(fleet, now)
+        since = now - fleet.settings.limits.window_s
+        self._burnt = {gpu for _, gpus in fleet.roster.failures(deployment.name, since) for gpu in gpus}
+        self._there = Counter(other.node for other in fleet.roster.of(deployment.name))
+        known = (fleet.gpus.get(uuid) for uuid in sorted(self._burnt | self._pinned))
+        self.special = list(dict.fromkeys([*self._there, *(gpu.node for gpu in known if gpu is not None)]))
+
+    def others(self) -> Iterator[Option]:
+        """The best of each kind of node that is not special."""
+        special, seen, least = frozenset(self.special), set(), self._free.least_apart(self._wanted)
+        for node in self._free.nodes(self._wanted, self._replica):
+            option = None if node in special else self.option(node)
+            if option is None:
+                continue
+            apart = option[0][1], option[0][3]
+            if apart not in seen:
+                seen.add(apart)
+                yield option
+            if apart <= least:
+                return
+
+    def option(self, node: str) -> Option | None:
+        """A node's rank: the least is the best. None if it has no room."""
+        gpus = self._gpus(node)
+        if node in self._but or len(gpus) < self._wanted or self._is_kept(node):
+            return None
+        (over_islands, over_numa), _ = self._nearest(node, gpus)
+        unburnt = sum(gpu.identity.uuid not in self._burnt for gpu in gpus)
+        way_on = way(self._replica, node)
+        return (unburnt < self._wanted, over_islands, self._there[node], over_numa, len(gpus), *way_on), node
+
+    def pick(self, node: str) -> tuple[str, ...]:
+        """Its GPUs on this node: near each other, then those on which it did not fail, and healthy ones."""
+        _, groups = self._nearest(node, self._gpus(node))
+        picks = [sorted(group, key=self._rank_gpu)[: self._wanted] for group in groups]
+        best = min(picks, key=lambda pick: [self._rank_gpu(gpu) for gpu in pick])
+        return tuple(gpu.identity.uuid for gpu in sorted(best, key=lambda gpu: gpu.identity.index))
+
+    def _gpus(self, node: str) -> list[Gpu]:
+        pinned = self._pinned
+        found = (gpu for gpu in self._free.at(node) if gpu.is_fresh(self._now))
+        return [gpu for gpu in found if not pinned or gpu.identity.uuid in pinned]
+
+    def _is_kept(self, node: str) -> bool:
+        return not self._spares and self._free.keeps(self._fleet.pool_of(node), self._wanted)
+
+    def _nearest(self, node: str, gpus: list[Gpu]) -> tuple[Apart, list[list[Gpu]]]:
+        unburnt = [gpu for gpu in gpus if gpu.identity.uuid not in self._burnt]
+        facts = self._fleet.node(node).facts
+        enough = unburnt if len(unburnt) >= self._wanted else gpus
+        return nearest(enough, self._wanted, facts.islands if facts is not None else ())
+
+    def _rank_gpu(self, gpu: Gpu) -> tuple[object, ...]:
+        uuid = gpu.identity.uuid
+        return uuid in self._burnt, self._fleet.health(uuid) is not Health.HEALTHY, gpu.identity.index, uuid

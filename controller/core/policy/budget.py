@@ -1,0 +1,139 @@
+"""The budget: what every harmful act must fit into. Each question answers None (it fits) or the limit it breaks.
+
+Only harmful acts ask; lifting, releasing and replacing never do.
+"""
+
+from math import ceil
+
+from controller.core.fleet.fleet import Fleet
+from controller.core.fleet.kinds import REPAIRS, STARTED
+from controller.core.fleet.replicas import Life, Replica, is_leaving
+from controller.core.policy.policy import OWNER
+from vocab.lines import Budget, HoldLine, Subject
+from vocab.states import Health
+
+TWO_ALWAYS = 2  # GPUs of one node: one may be a fault of another
+NODES_PER_REPAIR = 20  # one more repair at a time for each
+
+
+def cordons(fleet: Fleet, place: Subject, node: str, now: float) -> Budget | None:
+    """Whether one more place may be cordoned on this node now: in the fleet, its pool, its domains and on the node.
+
+    A node counts once, however many of its GPUs are held: what takes a whole node is one fault. On the node itself,
+    GPUs that still answer count: more than half of them (two always) at once look like a mistake. Counted is what was
+    newly held within the window and is held still; what a person looked at and discarded begins the count anew.
+    """
+    recent = _recent(fleet, now)
+    return _of_node(fleet, recent, place, node, now) or _of_scopes(fleet, recent, node)
+
+
+def _recent(fleet: Fleet, now: float) -> list[HoldLine]:
+    since = max(now - fleet.settings.limits.window_s, fleet.ledger.discarded_at)
+    holds = fleet.ledger.holds.values()
+    return [hold for hold in holds if hold.owner == OWNER and hold.incident is not None and hold.at > since]
+
+
+def _of_node(fleet: Fleet, recent: list[HoldLine], place: Subject, node: str, now: float) -> Budget | None:
+    if place.gpu is None or fleet.health(place.gpu) is Health.LOST:
+        return None
+    gpus = [gpu.identity.uuid for gpu in fleet.gpus_at(node)]
+    held = {hold.subject.gpu for hold in recent}
+    used = [gpu for gpu in gpus if gpu in held and fleet.health(gpu) is not Health.LOST]
+    limits = fleet.settings.limits_of(fleet.pool_of(node))
+    limit = max(TWO_ALWAYS, int(limits.node_ratio * len(gpus)))
+    if len(used) < limit:
+        return None
+    return Budget(limit=limit, used=len(used), of=f"GPUs of {node} newly cordoned in {limits.window_s:g} s")
+
+
+def _of_scopes(fleet: Fleet, recent: list[HoldLine], node: str) -> Budget | None:
+    held = {_node_of(fleet, hold) for hold in recent}
+    if node in held:
+        return None
+    pool = fleet.pool_of(node)
+    scopes = [("the fleet", len(fleet.nodes), sum(each in fleet.nodes for each in held), fleet.settings.limits)]
+    if pool is not None:
+        used = sum(fleet.pool_of(each or "") == pool for each in held)
+        scopes.append((f"pool {pool}", len(fleet.pools[pool]), used, fleet.settings.limits_of(pool)))
+    for name, nodes in fleet.domains.items():
+        if node in nodes:
+            scopes.append((f"domain {name}", len(nodes), len(held.intersection(nodes)), fleet.settings.limits))
+    for name, size, used, limits in scopes:
+        limit = min(limits.cordons, ceil(limits.cordons_ratio * size))
+        if used >= limit:
+            return Budget(limit=limit, used=used, of=f"nodes of {name} newly cordoned in {limits.window_s:g} s")
+    return None
+
+
+def _node_of(fleet: Fleet, hold: HoldLine) -> str | None:
+    gpu = fleet.gpus.get(hold.subject.gpu or "")
+    return gpu.node if gpu is not None else hold.subject.node
+
+
+def closings(fleet: Fleet, manager: str, place: Subject) -> Budget | None:
+    """GPUs that a manager keeps closed for us, this place with all that is in it; one place is always possible."""
+    ledger = fleet.ledger
+    found = [s for (by, s), key in ledger.closings.items() if by == manager and s != place and key in ledger.ordered_at]
+    used = sum(_size(fleet, subject) for subject in found)
+    if used == 0:
+        return None
+    gpu = fleet.gpus.get(place.gpu or "")
+    limits = fleet.settings.limits_of(fleet.pool_of(gpu.node if gpu is not None else place.node or ""))
+    limit = int(limits.closed_ratio * sum(fleet.size(node) for node in fleet.managers.nodes_of(manager)))
+    if used + _size(fleet, place) <= limit:
+        return None
+    return Budget(limit=limit, used=used, of=f"GPUs of {manager}'s nodes that are closed there")
+
+
+def _size(fleet: Fleet, place: Subject) -> int:
+    return 1 if place.gpu is not None else fleet.size(place.node or "")
+
+
+def floor(fleet: Fleet, replica: Replica) -> Budget | None:
+    """Replicas that would serve without this one, against the deployment's ``min_ready``.
+
+    Serving is what is ready and, of those that will go, what still steps: the gateway falls back on it. A
+    replica that does not step, or whose GPU is lost, serves nobody: taking it away costs nothing.
+    """
+    deployment = fleet.deployments.get(replica.deployment)
+    if deployment is None or not replica.is_stepping or is_lost(fleet, replica):
+        return None
+    others = [other for other in fleet.roster.of(replica.deployment) if other.id != replica.id]
+    serving = [other for other in others if _serves(fleet, other)]
+    if len(serving) >= deployment.min_ready:
+        return None
+    return Budget(limit=deployment.min_ready, used=len(serving), of=f"replicas of {deployment.name} that serve")
+
+
+def is_lost(fleet: Fleet, replica: Replica) -> bool:
+    """Whether a GPU of it is gone: whatever it says, it serves nobody for much longer, and no floor keeps it."""
+    return any(fleet.health(gpu) is Health.LOST for gpu in replica.gpus)
+
+
+def _serves(fleet: Fleet, replica: Replica) -> bool:
+    if fleet.life(replica) is not Life.RUN or is_lost(fleet, replica):
+        return False
+    return replica.is_stepping if is_leaving(fleet.ledger, replica) else replica.is_ready
+
+
+def repairs(fleet: Fleet) -> Budget | None:
+    """Whether one more repair may begin now."""
+    used = repairs_now(fleet)
+    return None if used.used < used.limit else used
+
+
+def repairs_now(fleet: Fleet) -> Budget:
+    """Resets, reboots and power cycles under way, and how many may be."""
+    running = [a for a in fleet.ledger.live(*REPAIRS) if a.state in STARTED]
+    limit = max(1, fleet.settings.limits.repairs, len(fleet.nodes) // NODES_PER_REPAIR)
+    return Budget(limit=limit, used=len(running), of="repairs at one time")
+
+
+def starts(fleet: Fleet, deployment: str, now: float) -> tuple[Budget | None, float]:
+    """Failed starts of a deployment in the window, and when the oldest of them is forgotten."""
+    limits = fleet.settings.limits
+    failed = [at for at, _ in fleet.roster.failures(deployment, now - limits.window_s)]
+    until = min(failed, default=now) + limits.window_s
+    if len(failed) < limits.starts:
+        return None, until
+    return Budget(limit=limits.starts, used=len(failed), of=f"failed starts in {limits.window_s:g} s"), until

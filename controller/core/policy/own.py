@@ -1,0 +1,54 @@
+"""A node speaks for itself: what it says of another node's GPU, replica or order counts for nothing.
+
+Its token is bound to its name, and what it tells bears that name; what it tells *of* is looked at here. Who takes one
+agent over must not have other nodes held, repaired or released.
+"""
+
+from collections.abc import Iterable
+
+from controller.core.fleet.fleet import Fleet
+from vocab.events import Event
+from vocab.messages import ActionItem, ClearedItem, EventItem, FenceItem, GpuStatus, Item
+
+
+def is_own(fleet: Fleet, node: str, item: Item) -> bool:
+    """Whether a record that ``node`` sent is about what is on it, as far as anybody knows."""
+    match item:
+        case EventItem(event=event):
+            return _is_on(fleet, node, gpu=event.gpu, replica=_replica(event))
+        case ClearedItem(cleared=cleared):
+            opened = fleet.ledger.events.get(cleared.event or "")
+            return _is_on(fleet, node, gpu=cleared.gpu) and (opened is None or opened.node == node)
+        case FenceItem(gpu=gpu):
+            return _is_on(fleet, node, gpu=gpu)
+        case ActionItem(id=key):
+            action = fleet.ledger.actions.get(key)
+            about = action.subject if action is not None else None
+            return about is None or (
+                about.node in {None, node} and _is_on(fleet, node, gpu=about.gpu, replica=about.replica)
+            )
+
+
+def own(fleet: Fleet, node: str, statuses: Iterable[GpuStatus]) -> tuple[GpuStatus, ...]:
+    """The readings that are of the node's own GPUs."""
+    return tuple(status for status in statuses if _is_on(fleet, node, gpu=status.gpu))
+
+
+def _replica(event: Event) -> str | None:
+    named = event.fields.get("replica")
+    return named if isinstance(named, str) else None
+
+
+def _is_on(fleet: Fleet, node: str, *, gpu: str | None = None, replica: str | None = None) -> bool:
+    known = fleet.gpus.get(gpu) if gpu is not None else None
+    if known is not None and known.node != node and not _lists(fleet, node, known.identity.uuid):
+        return False
+    runs = fleet.roster.living.get(replica) if replica is not None else None
+    return runs is None or runs.node == node or any(_is_on(fleet, node, gpu=each) for each in runs.gpus)
+
+
+def _lists(fleet: Fleet, node: str, gpu: str) -> bool:
+    """Whether a node's own inventory has it: two that claim one GPU are both heard, for one of them is right."""
+    known = fleet.nodes.get(node)
+    facts = known.facts if known is not None else None
+    return facts is not None and any(identity.uuid == gpu for identity in facts.gpus)

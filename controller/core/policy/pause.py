@@ -1,0 +1,70 @@
+"""The red button: a pause of everything, of a pool or of a node, and what the PAUSE file of a node does.
+
+They add up: what one of them stops goes on only once none stands. A pause stops what harms; releases, recovery and
+what a person orders go on.
+"""
+
+from collections.abc import Iterator
+
+from controller.core.fleet.fleet import Fleet
+from controller.core.fleet.stimuli import Asked
+from controller.core.fleet.views import PauseView
+from controller.core.policy.asked import refuse, words
+from vocab.lines import NoteLine, Subject
+
+PAUSED, RESUMED = "paused", "resumed"
+
+
+def note_on(fleet: Fleet, node: str) -> NoteLine | None:
+    """The pause that a person has put on a node: on everything, on its pool or on itself, first match."""
+    ledger = fleet.ledger
+    return ledger.paused or ledger.paused_pools.get(fleet.pool_of(node) or "") or ledger.paused_nodes.get(node)
+
+
+def why_on(fleet: Fleet, node: str) -> str | None:
+    """Why nothing harmful is done on a node now; None if nothing forbids it."""
+    note = note_on(fleet, node)
+    if note is not None:
+        return f"automation is paused: {note.text}"
+    return f"automation is paused by a file on {node}" if fleet.node(node).paused else None
+
+
+def standing(fleet: Fleet) -> Iterator[PauseView]:
+    """All that stand, the widest first. Since when a file stands, its node does not say."""
+    ledger = fleet.ledger
+    if ledger.paused is not None:
+        yield PauseView(scope="fleet", since=ledger.paused.at, why=ledger.paused.text)
+    for pool, note in sorted(ledger.paused_pools.items()):
+        yield PauseView(scope="pool", name=pool, since=note.at, why=note.text)
+    for name, note in sorted(ledger.paused_nodes.items()):
+        yield PauseView(scope="node", name=name, since=note.at, why=note.text)
+    for name in sorted(fleet.nodes):
+        if fleet.nodes[name].paused:
+            yield PauseView(scope="file", name=name, why=f"by a PAUSE file on {name}")
+
+
+def pause(fleet: Fleet, asked: Asked, now: float) -> Iterator[NoteLine]:
+    """Begin one; one that stands already is left as it is."""
+    yield from _say(fleet, asked, PAUSED, now, stands=False)
+
+
+def resume(fleet: Fleet, asked: Asked, now: float) -> Iterator[NoteLine]:
+    """End one, and no other."""
+    yield from _say(fleet, asked, RESUMED, now, stands=True)
+
+
+def _say(fleet: Fleet, asked: Asked, code: str, now: float, *, stands: bool) -> Iterator[NoteLine]:
+    if asked.pool is not None and asked.pool not in fleet.pools and asked.pool not in fleet.ledger.paused_pools:
+        known = ", ".join(sorted(fleet.pools)) or "none is configured"
+        yield refuse(asked, f"there is no pool {asked.pool!r}; known: {known}", now)
+    elif asked.node is not None and asked.node not in fleet.nodes and asked.node not in fleet.ledger.paused_nodes:
+        yield refuse(asked, f"there is no node {asked.node!r}", now)
+    elif _stands(fleet, asked) is stands:
+        yield NoteLine(at=now, subject=Subject(node=asked.node), code=code, text=words(asked, code), pool=asked.pool)
+
+
+def _stands(fleet: Fleet, asked: Asked) -> bool:
+    ledger = fleet.ledger
+    if asked.pool is not None:
+        return asked.pool in ledger.paused_pools
+    return asked.node in ledger.paused_nodes if asked.node is not None else ledger.paused is not None

@@ -1,0 +1,1 @@
+"""Who may enter, how often and how large: tokens, roles, rates, limits."""

@@ -1,0 +1,111 @@
+"""Who asks, and whether they may: tokens, the certificate that a node shows, and the roles that each route names.
+
+Deny by default: a route that names no roles is for admins. On loopback without ``token_file`` nobody is asked for
+a token, and whoever reaches the socket is the operator of this machine.
+"""
+
+import hmac
+from collections.abc import Mapping
+
+import msgspec
+from aiohttp import web
+from aiohttp.typedefs import Middleware
+
+from controller.door.limits import Rates
+from controller.door.tokens import Tokens
+from vocab.roles import ADMINS, Role
+from wire.server import Handler, is_open, unauthorized
+from wire.tls import names
+
+MASTER = "token_file"  # how the audit names the bearer of the configuration's own token
+LOCAL = "operator"  # and whoever is on this machine, where no token is asked for
+
+
+class Caller(msgspec.Struct, frozen=True, kw_only=True):
+    """Who asks. ``node``: the only one for which it may speak, if it is bound to one; ``token``: its id."""
+
+    name: str
+    role: Role
+    node: str | None = None
+    token: str | None = None
+
+    def must_be(self, node: str) -> None:
+        """Let pass who may speak for ``node``. Raises HTTPForbidden."""
+        if self.node is not None and self.node != node:
+            asked = "".join(letter for letter in node[:80] if letter.isprintable())
+            raise web.HTTPForbidden(
+                reason=f"token {self.name!r} is node {self.node!r} and speaks for no other, such as {asked!r}"
+            )
+
+
+CALLER = web.RequestKey("caller", Caller)
+Roles = Mapping[tuple[str, str], frozenset[Role]]  # by method and path, as the table of routes has them
+
+
+class Access:
+    """Knows callers by what they show. ``master`` None: nobody is asked; ``certified``: nodes show certificates."""
+
+    def __init__(self, master: str | None, tokens: Tokens, *, certified: bool) -> None:
+        self._master = master
+        self._tokens = tokens
+        self._certified = certified
+
+    def caller(self, request: web.Request) -> Caller | None:
+        """Who asks; None for a token that does not count."""
+        scheme, _, given = request.headers.get("Authorization", "").partition(" ")
+        token = self._tokens.find(given) if scheme.lower() == "bearer" else None
+        if token is not None:
+            return Caller(name=token.name, role=token.role, node=token.node, token=token.id)
+        if self._master is None:
+            return Caller(name=LOCAL, role=Role.ADMIN)
+        if scheme.lower() == "bearer" and hmac.compare_digest(_bytes(given), _bytes(self._master)):
+            return Caller(name=MASTER, role=Role.ADMIN)
+        return None
+
+    def must_be_certified(self, request: web.Request, node: str) -> None:
+        """Let pass whose certificate names ``node``, where certificates are asked for. Raises HTTPForbidden."""
+        shown = names(request.transport.get_extra_info("peercert") if request.transport else None)
+        if self._certified and node.lower() not in shown:
+            named = ", ".join(sorted(shown)) or "nobody"
+            raise web.HTTPForbidden(
+                reason=f"this is a token of node {node!r}, and the certificate names {named[:200]!r}"
+            )
+
+    def gate(self, open_paths: frozenset[str], roles: Roles, rates: Rates) -> Middleware:
+        """The middleware that lets in."""
+
+        @web.middleware
+        async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
+            if is_open(request.path, open_paths):
+                return await handler(request)
+            address = request.remote or ""
+            caller = self.caller(request)
+            if caller is None:
+                rates.take(("", address))
+                return unauthorized()
+            if self._master is not None:
+                rates.take((caller.token or caller.name, address))
+            _must_have_role(caller, request, roles)
+            if caller.role is Role.NODE and caller.node is not None:
+                self.must_be_certified(request, caller.node)
+            request[CALLER] = caller
+            return await handler(request)
+
+        return middleware
+
+
+def _must_have_role(caller: Caller, request: web.Request, roles: Roles) -> None:
+    if request.match_info.http_exception is not None:  # 404 or 405: the router says which
+        return
+    resource = request.match_info.route.resource
+    method = "GET" if request.method == "HEAD" else request.method
+    may = roles.get((method, resource.canonical if resource else ""), ADMINS)
+    if caller.role not in may:
+        wanted = ", ".join(sorted(may))
+        raise web.HTTPForbidden(
+            reason=f"token {caller.name!r} has the role {caller.role.value}; this needs one of: {wanted}"
+        )
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")  # a header may hold any bytes

@@ -1,0 +1,1 @@
+"""The hands beyond our own agents: owners of nodes, power, webhooks."""

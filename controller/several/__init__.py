@@ -1,0 +1,1 @@
+"""Several controllers on one database: the lease, the inbox, what each of them saw."""

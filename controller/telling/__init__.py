@@ -1,0 +1,1 @@
+"""What watches, scrapes and charts are told of what was decided."""

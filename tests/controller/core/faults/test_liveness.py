@@ -1,0 +1,251 @@
+"""Silence is unknown, never a fault. Lost is what others say too."""
+
+from controller.core.fleet.settings import REBOOT_TTL_S
+from controller.core.fleet.stimuli import Reached
+from tests.controller.core.conftest import MakeWorld
+from tests.sim.node import Node
+from tests.sim.world import World
+from vocab.lines import HoldLine, NoteLine, StateLine
+from vocab.states import ActionKind
+
+
+def words(world: World, node: str) -> list[str]:
+    return [line.to for line in world.lines if isinstance(line, StateLine) and line.subject.node == node]
+
+
+def test_a_silent_node_is_unknown_after_fifteen_seconds_and_nothing_is_done(make_world: MakeWorld) -> None:
+    world = make_world(nodes=2)
+    before = len(world.ordered())
+    world.nodes["n1"].silent = True
+    silent_at = world.now
+    world.run(300)
+    line = next(line for line in world.lines if isinstance(line, StateLine) and line.to == "unknown")
+    assert line.subject.node == "n1"
+    assert line.at == silent_at + 15.0
+    assert len(world.ordered()) == before
+    assert not [line for line in world.lines if isinstance(line, HoldLine)]
+
+
+def test_a_node_that_reports_seldom_is_waited_for_longer(make_world: MakeWorld) -> None:
+    from controller.core.fleet.nodes import Node as Known
+
+    known = Known("slow")
+    for at in range(0, 200, 20):
+        known.report(float(at), paused=False)
+    assert known.silence_s == 60.0
+
+
+def test_one_late_report_does_not_change_what_is_usual() -> None:
+    from controller.core.fleet.nodes import Node as Known
+
+    known = Known("n")
+    for at in [0, 2, 4, 6, 8, 108, 110, 112]:
+        known.report(float(at), paused=False)
+    assert known.silence_s == 15.0
+
+
+def test_a_node_that_two_others_cannot_reach_is_lost_and_replaced_elsewhere(make_world: MakeWorld) -> None:
+    world = make_world(nodes=2)
+    lost = next(replica.node for replica in world.core.view().replicas if replica.deployment == "pair")
+    world.nodes[lost].silent = True
+    world.run(20)
+    for by in ("gateway", "controller"):
+        world.tell(Reached(of=lost, by=by, ok=False))
+    world.run(20)
+    assert words(world, lost) == ["live", "unknown", "lost"]
+    ready = [replica for replica in world.core.view().replicas if replica.state == "ready" and replica.node != lost]
+    assert sorted(replica.deployment for replica in ready) == ["chat", "chat", "pair"]
+    assert world.ordered(ActionKind.REBOOT_NODE) == []
+    assert world.placed() == []
+
+
+def test_one_observer_is_not_enough(make_world: MakeWorld) -> None:
+    world = make_world(nodes=2)
+    world.nodes["n1"].silent = True
+    world.run(20)
+    world.tell(Reached(of="n1", by="gateway", ok=False))
+    world.run(20)
+    assert words(world, "n1") == ["live", "unknown"]
+
+
+def test_a_node_that_we_boot_is_not_lost_and_not_held_for_it(make_world: MakeWorld) -> None:
+    world = make_world(nodes=2)
+    node = world.nodes["n1"]
+    node.hit(node.gpus[7], "xid:79", world.now)
+    world.run(40)
+    world.ask("approve", gpu=node.gpus[7], reason="now")
+    assert [line.subject.node for line in world.ordered(ActionKind.REBOOT_NODE)] == ["n1"]
+    node.silent = True
+    for _ in range(10):
+        for by in ("gateway:g1", "controller"):
+            world.tell(Reached(of="n1", by=by, ok=False))
+        world.run(6)
+    assert words(world, "n1") == ["live", "unknown"]
+    node.silent = False
+    world.run(10)
+    assert words(world, "n1") == ["live", "unknown", "live"]
+    assert not [hold for hold in world.core.view().holds if hold.subject.node == "n1"]
+
+
+def test_a_node_whose_ordered_boot_never_ends_is_lost_after_its_time(make_world: MakeWorld) -> None:
+    world = make_world(nodes=2)
+    node = world.nodes["n1"]
+    node.hit(node.gpus[7], "xid:79", world.now)
+    world.run(40)
+    world.ask("approve", gpu=node.gpus[7], reason="now")
+    node.silent = True
+    world.run(REBOOT_TTL_S + 10)
+    for by in ("gateway:g1", "controller"):
+        world.tell(Reached(of="n1", by=by, ok=False))
+    world.run(10)
+    assert words(world, "n1")[-1] == "lost"
+
+
+def test_a_lost_node_comes_back_held(make_world: MakeWorld) -> None:
+    world = make_world(nodes=2)
+    node = world.nodes["n1"]
+    node.silent = True
+    world.run(20)
+    for by in ("gateway", "controller"):
+        world.tell(Reached(of="n1", by=by, ok=False))
+    world.run(60)
+    node.silent = False
+    world.run(4)
+    assert [(hold.subject.node, hold.reason.split(":")[0]) for hold in world.core.view().holds] == [
+        ("n1", "returned_unexplained")
+    ]
+
+
+def test_a_gpu_without_readings_is_unknown_after_a_minute_and_not_held(world: World, node: Node) -> None:
+    node.blind.add(node.gpus[7])
+    last = world.now
+    world.run(58)
+    assert world.gpu(node.gpus[7]).state == "healthy"
+    world.run(4)
+    line = world.lines[-1]
+    assert isinstance(line, StateLine)
+    assert (line.at, line.subject.gpu, line.to) == (last + 60.0, node.gpus[7], "unknown")
+    assert not world.gpu(node.gpus[7]).placeable
+    assert world.core.view().holds == ()
+    node.blind.clear()
+    world.run(2)
+    assert world.gpu(node.gpus[7]).state == "healthy"
+
+
+def test_an_old_reading_sent_again_is_not_fresh(world: World, node: Node) -> None:
+    from controller.core.fleet.stimuli import Sampled
+
+    node.blind.add(node.gpus[7])
+    old = node._sample(node.gpus[7], world.now)
+    for _ in range(40):
+        world.run(2)
+        world.tell(Sampled(node="n1", gpus=(old,)))
+    assert world.gpu(node.gpus[7]).state == "unknown"
+
+
+def test_after_a_restart_nothing_harmful_is_done_until_the_nodes_have_spoken(make_world: MakeWorld) -> None:
+    world = make_world(nodes=2)
+    for node in world.nodes.values():
+        node.silent = node.name == "n2"
+    world.restart()
+    node = world.nodes["n1"]
+    node.hit(node.gpus[7], "xid:95", world.now)
+    world.run(28)
+    assert not world.core.view().settled
+    assert [line for line in world.lines if isinstance(line, HoldLine)] == []
+    world.run(4)
+    assert len(world.placed()) == 1, "one silent node of two is not waited for any longer"
+
+
+def test_after_a_restart_a_node_that_speaks_is_enough(make_world: MakeWorld) -> None:
+    world = make_world()
+    world.restart()
+    node = world.nodes["n1"]
+    node.hit(node.gpus[7], "xid:95", world.now)
+    world.run(2)
+    assert len(world.placed()) == 1
+
+
+def test_a_restart_starts_and_moves_nothing(make_world: MakeWorld) -> None:
+    world = make_world(nodes=2)
+    before = [line.id for line in world.ordered()]
+    for _ in range(3):
+        world.restart()
+        world.run(40)
+    assert [line.id for line in world.ordered()] == before
+
+
+def test_events_of_an_earlier_boot_are_history(world: World, node: Node) -> None:
+    node.hit(node.gpus[0], "xid:79", world.now)
+    node.reboot(world.now)
+    world.run(10)
+    assert world.placed() == []
+    assert world.opened() == []
+
+
+def unreachable(world: World, *nodes: str) -> None:
+    for node in nodes:
+        for by in ("gateway", "controller"):
+            world.tell(Reached(of=node, by=by, ok=False))
+
+
+def test_a_domain_that_falls_silent_at_once_makes_us_doubt_ourselves(make_world: MakeWorld) -> None:
+    from controller.core.fleet.stimuli import Shaped
+
+    world = make_world(nodes=3)
+    world.tell(Shaped(domains={"rack1": ("n1", "n2")}))
+    before = len(world.ordered())
+    for name in ("n1", "n2"):
+        world.nodes[name].silent = True
+    world.run(10)
+    unreachable(world, "n1", "n2")
+    world.run(120)
+    assert [words(world, name)[-1] for name in ("n1", "n2")] == ["unknown", "unknown"]
+    assert len(world.ordered()) == before
+    notes = [line.text for line in world.lines if isinstance(line, NoteLine) and line.code == "too_much_sick"]
+    assert any("rack1" in note for note in notes)
+    world.nodes["n2"].silent = False
+    world.run(4)
+    unreachable(world, "n1")
+    world.run(4)
+    assert words(world, "n1")[-1] == "lost", "the rack is there, so it is the node"
+
+
+def test_a_silent_node_is_no_witness(make_world: MakeWorld) -> None:
+    world = make_world(nodes=4)
+    for name in ("n1", "n2"):
+        world.nodes[name].silent = True
+    world.run(20)
+    world.tell(Reached(of="n1", by="gateway", ok=False))
+    world.tell(Reached(of="n1", by="n2", ok=False))
+    world.run(4)
+    assert words(world, "n1")[-1] == "unknown"
+
+
+def test_a_node_that_returns_is_let_in_once_its_gpus_are_validated(make_world: MakeWorld) -> None:
+    world = make_world(nodes=2)
+    node = world.nodes["n1"]
+    node.silent = node.obeys = True
+    world.run(20)
+    unreachable(world, "n1")
+    world.run(10)
+    node.silent = False
+    world.run(20)
+    validated = [line.subject.gpu for line in world.ordered(ActionKind.VALIDATE)]
+    assert sorted(map(str, validated)) == sorted(node.gpus)
+    assert world.core.view().holds == ()
+    assert world.core.view().incidents == ()
+
+
+def test_at_level_observe_a_node_that_returns_is_only_said_to_be_held(make_world: MakeWorld) -> None:
+    from vocab.states import Level
+
+    world = make_world(nodes=2, level=Level.OBSERVE)
+    world.nodes["n1"].silent = True
+    world.run(20)
+    unreachable(world, "n1")
+    world.run(10)
+    world.nodes["n1"].silent = False
+    world.run(10)
+    assert {line.op for line in world.lines if isinstance(line, HoldLine)} <= {"would_place"}
+    assert world.core.view().incidents == ()

@@ -1,0 +1,155 @@
+"""The policy of a live controller: its file's differences, and the pools and domains of its configuration."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from controller.config import Config, PoolConfig
+from controller.core.fleet.pinned import not_adopted, pin
+from controller.core.fleet.settings import Settings
+from controller.deciding import rulebook
+from controller.deciding.mind import real_core
+from tests.controller.house import batch, house
+from tests.controller.node import Node
+from vocab.catalogue import codes
+from vocab.errors import ConfigError
+from vocab.events import Recovery, Severity
+from vocab.states import Level
+
+FILE = """
+version = "2026-11"
+[limits]
+cordons = 3
+[rules."xid:48"]
+recovery = "reboot_node"
+[pools.test]
+level = "fence"
+rules."xid:95".shadow = true
+"""
+
+
+def config(folder: Path, **more: Any) -> Config:
+    return Config(state_dir=str(folder), **more)
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> str:
+    path = tmp_path / "policy.toml"
+    path.write_text(FILE)
+    return str(path)
+
+
+def first(folder: Path, **more: Any) -> Settings:
+    """What a first start puts in force."""
+    configured = config(folder, **more)
+    return rulebook.in_force(configured, rulebook.first(configured))
+
+
+def test_without_a_file_the_policy_is_the_built_in_one(tmp_path: Path) -> None:
+    assert first(tmp_path) == Settings()
+
+
+@pytest.mark.parametrize(
+    ("configured", "in_force"), [(None, Level.FENCE), (Level.REPAIR, Level.FENCE), (Level.OBSERVE, Level.OBSERVE)]
+)
+def test_the_lower_level_of_a_pool_counts(tmp_path: Path, policy: str, configured: Level, in_force: Level) -> None:
+    pools = {"test": PoolConfig(nodes=("n1",), level=configured), "main": PoolConfig(nodes=("n2",))}
+    found = first(tmp_path, policy_file=policy, pools=pools)
+    assert (found.policy, found.limits.cordons) == ("2026-11", 3)
+    assert {name: pool.level for name, pool in found.pools.items()} == {"test": in_force}
+    assert found.rule("xid:95", "test", "").shadow
+
+
+def test_a_pool_of_the_file_that_has_no_nodes_is_named(tmp_path: Path, policy: str) -> None:
+    with pytest.raises(ConfigError, match=r"policy.toml: pools.test: the configuration has no \[pools.test\]"):
+        first(tmp_path, policy_file=policy)
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"policy_file: cannot read /none/policy.toml"):
+        first(tmp_path, policy_file="/none/policy.toml")
+
+
+async def test_a_first_start_with_a_wrong_policy_ends_at_once_and_a_later_one_goes_on_with_what_was_adopted(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "policy.toml"
+    path.write_text('level = "most"')
+    with pytest.raises(ConfigError, match=r"policy.toml: level: Invalid enum value 'most'"):
+        async with house(tmp_path / "state", make_core=real_core, policy_file=str(path)):
+            pass
+    path.write_text('version = "good"')
+    async with house(tmp_path / "state", make_core=real_core, policy_file=str(path)):
+        pass
+    path.write_text('level = "most"')
+    async with house(tmp_path / "state", make_core=real_core, policy_file=str(path)) as home:
+        found = await home.get("policy")
+    assert (found["version"], "is not what was adopted" in found["unheeded"]) == ("good", True)
+
+
+async def test_the_interface_shows_what_is_in_force(tmp_path: Path, policy: str) -> None:
+    pools = {"test": PoolConfig(nodes=("n1",))}
+    more = {"policy_file": policy, "pools": pools, "domains": {"rack-4": ("n1", "n9")}}
+    async with house(tmp_path / "state", make_core=real_core, **more) as home:
+        await home.post("agent/batch", batch(facts=Node(home).facts))
+        found = await home.get("policy")
+        (told,) = await home.get("nodes")
+    assert (found["version"], found["level"], found["paused"], found["demoted"]) == ("2026-11", "repair", False, [])
+    assert found["nodes"] == {"n1": "fence"} == {told["node"]: told["level"]}, "the node itself asks for repair"
+    assert found["domains"] == {"rack-4": ["n1", "n9"]}
+    assert found["pools"]["test"]["level"] == "fence"
+    assert found["pools"]["test"]["differences"]["xid:95"]["shadow"] is True
+    rules = {rule["code"]: rule for rule in found["rules"]}
+    assert {code for code, rule in rules.items() if rule["differs"]} == set(found["differences"]) == {"xid:48"}
+    assert (rules["xid:48"]["recovery"], rules["xid:48"]["holds"]) == (Recovery.REBOOT_NODE, True)
+    assert (rules["xid:13"]["severity"], rules["xid:13"]["holds"]) == (Severity.WARNING, False)
+
+
+async def test_pools_and_domains_reach_the_core_after_a_restart_too(tmp_path: Path) -> None:
+    division = {"pools": {"test": PoolConfig(nodes=("n1",), level=Level.CORDON)}, "domains": {"rack-4": ("n1",)}}
+    for _ in range(2):
+        async with house(tmp_path, make_core=real_core, **division) as home:
+            await home.post("agent/batch", batch(facts=Node(home).facts))
+            assert [node["level"] for node in await home.get("nodes")] == ["cordon"]
+            fleet = home.inside.mind.core._fleet
+            assert (fleet.pools, fleet.domains) == ({"test": ("n1",)}, {"rack-4": ("n1",)})
+
+
+def test_a_rule_that_an_upgrade_changes_or_brings_is_in_shadow_until_it_is_adopted(tmp_path: Path) -> None:
+    configured = config(tmp_path)
+    adopted = rulebook.first(configured)
+    changed = replace(codes.ROWS["xid:31"], severity=Severity.ERROR, recovery=Recovery.RESET_GPU)
+    new = replace(codes.ROWS["xid:48"], code="xid:999")
+    upgraded = {**codes.ROWS, "xid:31": changed, "xid:999": new}
+    assert rulebook.in_force(configured, adopted, upgraded).shadowed == {
+        "xid:31": "it has changed since the policy was adopted: severity warning is error,"
+        " recovery restart_app is reset_gpu",
+        "xid:999": "it is new since the policy was adopted",
+    }
+
+
+def test_a_table_that_weighs_events_one_by_one_is_part_of_the_rule(tmp_path: Path) -> None:
+    now = pin(codes.ROWS)
+    then = {**now, "xid:149": replace(now["xid:149"], table="another")}
+    said = "it has changed since the policy was adopted: the table that weighs its events"
+    assert not_adopted(then, now) == {"xid:149": said}
+
+
+def test_another_title_or_source_changes_no_rule() -> None:
+    row = codes.ROWS["xid:48"]
+    assert not_adopted(pin({"xid:48": row}), pin({"xid:48": replace(row, title="other", source="other")})) == {}
+
+
+def test_a_file_that_was_changed_after_its_adoption_is_said_and_not_obeyed(tmp_path: Path) -> None:
+    path = tmp_path / "policy.toml"
+    path.write_text('version = "a"')
+    configured = config(tmp_path, policy_file=str(path))
+    adopted = rulebook.first(configured)
+    assert rulebook.unheeded(configured, adopted) is None
+    path.write_text('version = "b"\nlevel = "observe"')
+    assert rulebook.in_force(configured, adopted).level is Level.REPAIR
+    assert "is not what was adopted" in (rulebook.unheeded(configured, adopted) or "")
+    path.unlink()
+    assert "cannot read" in (rulebook.unheeded(configured, adopted) or "")

@@ -1,0 +1,59 @@
+"""Series of many nodes, kept as text."""
+
+from msgspec.structs import replace
+from prometheus_client.parser import text_string_to_metric_families
+
+from controller.core.fleet.views import GpuView, NodeView
+from controller.telling.series import NodeSeries, report_ages
+from vocab.metrics import CONTROLLER
+from wire.exposition import Exposition
+
+
+def gpu(uuid: str, state: str = "healthy") -> GpuView:
+    return GpuView(
+        uuid=uuid, node="n1", index=0, name="H100", pci="", state=state, health="healthy", phase="in_service",
+        fresh=True, placeable=True, stranded=False,
+    )  # fmt: skip
+
+
+def node(name: str, *gpus: GpuView) -> NodeView:
+    return NodeView(
+        node=name, virtual=False, level="repair", state="live", boot_id="b", driver="580", version="1", address="",
+        paused=False, unknown_because=None, seen_at=None, gpus=gpus,
+    )  # fmt: skip
+
+
+def parsed(text: bytes) -> list[tuple[str, dict[str, str], float]]:
+    families = text_string_to_metric_families(text.decode())
+    return [(sample.name, sample.labels, sample.value) for family in families for sample in family.samples]
+
+
+def test_a_node_is_told_with_its_gpus_and_anew_only_when_it_says_something_else() -> None:
+    series, first = NodeSeries(), node("n1", gpu("GPU-1"))
+    gpus, info = series.of([first])
+    assert parsed(gpus) == [("corral_gpu_state", {"node": "n1", "gpu": "GPU-1", "state": "healthy"}, 1.0)]
+    assert parsed(info) == [("corral_node_info", {"node": "n1", "virtual": "false", "level": "repair"}, 1.0)]
+    assert series.of([replace(first, seen_at=9.0)]) == (gpus, info)
+    gpus, _ = series.of([replace(first, gpus=(gpu("GPU-1", "failed"),))])
+    assert [labels["state"] for _, labels, _ in parsed(gpus)] == ["failed"]
+
+
+def test_a_node_that_is_gone_is_told_no_more() -> None:
+    series = NodeSeries()
+    series.of([node("n1", gpu("GPU-1")), node("n2")])
+    gpus, info = series.of([node("n2")])
+    assert (gpus, [labels["node"] for _, labels, _ in parsed(info)]) == (b"", ["n2"])
+
+
+def test_a_name_with_a_quote_is_read_as_it_is() -> None:
+    (sample,) = parsed(report_ages({'a"b\\c': 1.5}))
+    assert sample == ("corral_node_report_age_seconds", {"node": 'a"b\\c'}, 1.5)
+
+
+def test_series_kept_as_text_stand_beneath_the_head_of_their_metric_in_both_formats() -> None:
+    exposition = Exposition(CONTROLLER)
+    exposition.written["corral_node_report_age_seconds"] = report_ages({"n1": 2.0})
+    for accept in ("", "application/openmetrics-text; version=1.0.0"):
+        lines = exposition.render(accept)[0].decode().splitlines()
+        place = lines.index('corral_node_report_age_seconds{node="n1"} 2.000')
+        assert lines[place - 1] == "# TYPE corral_node_report_age_seconds gauge"
