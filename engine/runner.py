@@ -4,7 +4,7 @@ import torch
 
 from engine.attention import Backend
 from engine.model import Model
-from engine.sampler import sample
+from engine.sampler import Row, sample
 from engine.sequence import Step
 
 
@@ -33,8 +33,8 @@ class Runner:
         if not last:
             return []
         logits = self._model.logits(hidden[self._put(last)])
-        rules = [(span.sequence.sampling, len(span.sequence.tokens)) for span in step.spans if span.samples]
-        return sample(logits, rules)
+        rows = [Row(span.sequence, len(span.sequence.tokens)) for span in step.spans if span.samples]
+        return sample(logits, rows).host()
 
     def _put(self, numbers: list[int]) -> torch.Tensor:
         return torch.tensor(numbers, device=self._device)

@@ -5,7 +5,9 @@ and values in the cache; each step computes some of the ``pending`` rest. When n
 logits of the last one give the next token.
 """
 
+from collections.abc import Sequence as Tokens
 from enum import StrEnum
+from typing import Any, Protocol
 
 import msgspec
 
@@ -28,6 +30,37 @@ class Sampling(msgspec.Struct, frozen=True):
     top_p: float = 1.0
     seed: int = 0
     stop_ids: frozenset[int] = frozenset()
+    min_tokens: int = 0  # so many tokens come before a stop id may
+    min_p: float = 0.0  # of the best one's chance, what others need at least
+    presence_penalty: float = 0.0  # subtracted once from what the answer has
+    frequency_penalty: float = 0.0  # ... for each time that the answer has it
+    repetition_penalty: float = 1.0  # divides what prompt or answer has
+    logit_bias: tuple[tuple[int, float], ...] = ()  # (token, added to its score)
+    logprobs: int | None = None  # how many of the best are told beside the chosen; None tells nothing
+
+    @property
+    def penalised(self) -> bool:
+        """Whether a token's score depends on the tokens before it."""
+        return bool(self.presence_penalty or self.frequency_penalty) or self.repetition_penalty != 1.0
+
+
+class TokenLogprobs(msgspec.Struct, frozen=True):
+    """How likely the model found the chosen token, before any rule of sampling, and the best beside it."""
+
+    logprob: float
+    best: tuple[tuple[int, float], ...] = ()  # (token, logprob), the most likely first
+
+
+class Grammar(Protocol):
+    """What an answer's tokens must follow; advanced with each token, by the step loop's thread."""
+
+    def fill(self, bits: Any, row: int) -> None:
+        """Set in ``bits`` (rows, vocab / 32; int32) the tokens that may come next, in this row."""
+        ...
+
+    def accept(self, token: int) -> None:
+        """Go on behind ``token``."""
+        ...
 
 
 class Timing(msgspec.Struct):
@@ -43,20 +76,30 @@ class Timing(msgspec.Struct):
 class Sequence:
     """The mutable state of one request. Only the step loop's thread changes it."""
 
-    __slots__ = ("blocks", "cached", "chain", "computed", "id", "preemptions", "prompt_len", "sampling", "timing",
-                 "tokens")  # fmt: skip
+    __slots__ = ("blocks", "cached", "chain", "computed", "grammar", "id", "logprobs", "preemptions", "priority",
+                 "prompt_len", "resumed", "sampling", "timing", "tokens")  # fmt: skip
 
-    def __init__(self, id: str, prompt: list[int], sampling: Sampling, arrived: float) -> None:  # noqa: A002 - a plain id
+    def __init__(self, id: str, prompt: list[int], sampling: Sampling, arrived: float, *,  # noqa: A002 - a plain id
+                 generated: Tokens[int] = (), priority: int = 0, grammar: Grammar | None = None) -> None:  # fmt: skip
         self.id = id
-        self.tokens = list(prompt)
+        self.tokens = [*prompt, *generated]
         self.prompt_len = len(prompt)
+        self.resumed = len(generated)  # tokens of the answer that another replica has generated
         self.sampling = sampling
+        self.priority = priority  # lower goes first
+        self.grammar = grammar
+        self.logprobs: dict[int, TokenLogprobs] = {}  # by position, of those that were asked for and not yet told
         self.timing = Timing(arrived)
         self.computed = 0
         self.blocks: list[int] = []
         self.chain: list[int] = []  # content numbers of the leading full blocks, see blocks.py
         self.cached = 0  # tokens taken over from the prefix cache at the last admission
         self.preemptions = 0
+
+    @property
+    def stateful(self) -> bool:
+        """Whether the next token's rule looks at the tokens before it: no drafts and no step ahead for such a one."""
+        return self.grammar is not None or self.sampling.penalised
 
     @property
     def pending(self) -> int:
@@ -71,6 +114,8 @@ class Sequence:
     def append(self, token: int) -> Finish | None:
         """Take the token that was sampled; says whether it ends the answer."""
         self.tokens.append(token)
+        if self.grammar is not None:
+            self.grammar.accept(token)
         if token in self.sampling.stop_ids:
             return Finish.STOP
         if self.generated >= self.sampling.max_tokens:
