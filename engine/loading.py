@@ -16,6 +16,7 @@ from engine.chat import ChatTemplate
 from engine.checkpoint import Checkpoint, FolderCheckpoint, GgufCheckpoint, safetensors_files
 from engine.config import EngineConfig
 from engine.gguf_file import GgufFile
+from engine.health.canary import Watched
 from engine.location import locate
 from engine.model import Model
 from engine.runner import Runner
@@ -38,6 +39,7 @@ class Loaded:
         self.max_len = max_len
         self.vocab = arch.vocab
         self.eos_ids = frozenset(arch.eos_ids)
+        self.canary: Watched | None = None
 
 
 class _Parts(msgspec.Struct, frozen=True):

@@ -11,6 +11,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from engine.health.shedding import StepBudget
+from engine.health.verdicts import is_out_of_memory
 from engine.metrics import EngineMetrics
 from engine.pulse import StepTimes
 from engine.scheduler import Scheduler
@@ -120,21 +122,40 @@ class StepLoop:
             loaded = self._load()
             self._scheduler = loaded.scheduler
             self._loaded(loaded)
-            while self._wait_for_work(loaded.scheduler):
+            budget = StepBudget(loaded.scheduler.step_tokens)
+            while self._wait_for_work(loaded):
                 self._take_inbox(loaded.scheduler)
                 step = loaded.scheduler.schedule()
                 if step is not None:
-                    self._step(loaded, step)
+                    self._try(loaded, step, budget)
+                if loaded.canary is not None and loaded.canary.wanted:
+                    loaded.canary.piece()
         except CorralError as error:
             self._fail(error)
         except Exception as error:
             log.exception("the step loop failed; this process cannot serve any more")
             self._fail(error)
 
-    def _wait_for_work(self, scheduler: Scheduler) -> bool:
-        with self._wake:
-            self._wake.wait_for(lambda: self._closing or self._inbox or scheduler.busy)
-            return not self._closing
+    def _wait_for_work(self, loaded: "Loaded") -> bool:
+        """Sleep until there is work, True, or the end. What comes meanwhile waits for one piece of a canary at most."""
+        rest_s: float | None = 0.0
+        while True:
+            with self._wake:
+                if self._wake.wait_for(lambda: self._closing or self._inbox or loaded.scheduler.busy, rest_s):
+                    return not self._closing
+            rest_s = loaded.canary.idle() if loaded.canary is not None else None
+
+    def _try(self, loaded: "Loaded", step: Step, budget: StepBudget) -> None:
+        """Step; without memory for it nothing has been booked, and smaller steps compute the same."""
+        try:
+            self._step(loaded, step)
+            budget.went_well()
+        except Exception as error:
+            if not is_out_of_memory(error) or not budget.shrink():
+                raise
+            self._metrics.ran_short()
+            log.warning("no memory for a step; it is cut in halves", extra={"tokens": budget.now, "why": str(error)})
+        loaded.scheduler.step_tokens = budget.now
 
     def _take_inbox(self, scheduler: Scheduler) -> None:
         outputs: list[Output] = []
@@ -145,6 +166,7 @@ class StepLoop:
             self._publish(outputs)
 
     def _step(self, loaded: "Loaded", step: Step) -> None:
+        self.times.begin()
         began = time.perf_counter_ns()
         started = self._clock.monotonic()
         sampled = loaded.runner.run(step)

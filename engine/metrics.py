@@ -74,6 +74,10 @@ class EngineMetrics(Exposition):
         if code == "queue_full":
             self.counter("vllm:admission_rejections_total").labels(self._model, "max_num_queued_reqs").inc()
 
+    def ran_short(self) -> None:
+        """A step found no memory and was cut into smaller ones."""
+        self.counter("corral_engine_out_of_memory_total").inc()
+
     def loaded(self, seconds: float) -> None:
         """The model is there."""
         self.gauge("corral_engine_load_seconds").set(seconds)

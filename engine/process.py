@@ -58,7 +58,9 @@ async def serve(config: EngineConfig, load: "Callable[[], Loaded]") -> tuple[int
         await runner.cleanup()
         ended = service.steps.close(CLOSE_S if service.loaded else 0.0)  # loading is not waited for
         pulse.stop()
-    log.info("stopped", extra={"exit_code": code})
+    log.info("stopped", extra={"exit_code": int(code)})
+    if service.farewell:
+        complain(service.farewell)  # the last line of the log: agents read it
     return code, ended
 
 

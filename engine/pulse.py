@@ -80,11 +80,17 @@ class StepTimes:
         self.p999_ns = 0
         self.count = 0
         self.last_ns = 0
+        self.began_ns = 0  # of the step under way, 0 between steps
+
+    def begin(self) -> None:
+        """A step begins now: one that hangs shows since when."""
+        self.began_ns = time.monotonic_ns()
 
     def add(self, duration_ns: int) -> None:
         """One step has ended now. The quantile follows every 64 steps, and at once if it grows."""
         self._latest.append(duration_ns)
         self.count += 1
+        self.began_ns = 0
         self.last_ns = time.monotonic_ns()
         self._fresh += 1
         if duration_ns > self.p999_ns or self._fresh >= 64:

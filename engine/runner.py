@@ -19,6 +19,13 @@ class Runner:
     @torch.inference_mode()
     def run(self, step: Step) -> list[int]:
         """Compute ``step``; the sampled tokens, in the order of the spans that sample."""
+        logits = self.logits(step)
+        rows = [Row(span.sequence, len(span.sequence.tokens)) for span in step.spans if span.samples]
+        return sample(logits, rows).host() if rows else []
+
+    @torch.inference_mode()
+    def logits(self, step: Step) -> torch.Tensor:
+        """Compute ``step``; the scores (rows, vocab) behind each span that samples."""
         tokens: list[int] = []
         positions: list[int] = []
         last: list[int] = []  # rows whose logits are wanted
@@ -30,11 +37,7 @@ class Runner:
                 last.append(len(tokens) - 1)
         self._backend.plan(step)
         hidden = self._model.forward(self._put(tokens), self._put(positions), self._backend)
-        if not last:
-            return []
-        logits = self._model.logits(hidden[self._put(last)])
-        rows = [Row(span.sequence, len(span.sequence.tokens)) for span in step.spans if span.samples]
-        return sample(logits, rows).host()
+        return self._model.logits(hidden[self._put(last)]) if last else hidden[:0]
 
     def _put(self, numbers: list[int]) -> torch.Tensor:
         return torch.tensor(numbers, device=self._device)

@@ -22,8 +22,8 @@ class Scheduler:
         self.preemptions = 0
         self.prefix_queries = 0  # prompt tokens that were looked up
         self.prefix_hits = 0  # ... and found
+        self.step_tokens = step_tokens  # the budget; smaller while memory is short
         self._max_running = max_running
-        self._step_tokens = step_tokens
 
     @property
     def busy(self) -> bool:
@@ -56,7 +56,7 @@ class Scheduler:
     def schedule(self) -> Step | None:
         """The next step, or None when there is nothing to do."""
         counts: dict[str, int] = {}
-        budget = self._step_tokens
+        budget = self.step_tokens
         preempted = False
         for sequence in sorted(self.running, key=lambda one: one.pending > 1):  # stable: oldest first within each
             if sequence not in self.running:  # preempted for one before it

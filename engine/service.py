@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 from engine.answer import AnswerText, Piece
 from engine.config import EngineConfig
 from engine.gate import Gate, Unavailable
+from engine.health.verdicts import exit_of, last_words
 from engine.loop import StepLoop
 from engine.metrics import EngineMetrics
 from engine.sequence import Finish, Output, Sampling, Sequence
 from vocab.beat import Beat
+from vocab.catalogue.exits import EngineExit
 from vocab.clock import Clock
 from vocab.errors import CorralError
 from wire.notify import notify
@@ -26,8 +28,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 LAST_WORDS_S = 3.0  # for answers that were cut off to be written out
-
-DRAINED, FAILED, CUT_OFF = 0, 1, 3  # exit codes; a model that cannot be loaded is its error's own, 2
 
 
 class Service:
@@ -41,6 +41,7 @@ class Service:
         self.loaded: Loaded | None = None
         self.ok = 0
         self.failed = 0
+        self.farewell = ""  # why the process ends, where something ended it
         self._clock = clock
         self._queues: dict[str, asyncio.Queue[Output]] = {}
         self._names = itertools.count(1)
@@ -193,6 +194,7 @@ class Service:
             requests_failed=self.failed,
             kv_ratio=self.steps.kv_ratio,
             error_code=int(getattr(self.steps.failure, "error_code", 0) or 0),
+            step_began_ns=times.began_ns,
         )
 
     def _refresh_metrics(self) -> None:
@@ -211,16 +213,17 @@ class Service:
                 await self._last_words()
                 if isinstance(failure, CorralError):
                     raise failure
-                return FAILED
+                self.farewell = last_words(failure)
+                return exit_of(failure)
             left_s = self.exit_in_s()
             if left_s is not None and self.gate.open_requests == 0:
-                return DRAINED
+                return EngineExit.DRAINED
             if left_s == 0.0:
                 log.warning("cutting off", extra={"open": self.gate.open_requests})
                 self.gate.cut_off = True
                 self.steps.abort_all()
                 await self._last_words()
-                return CUT_OFF
+                return EngineExit.CUT_OFF
             await self._change(left_s)
 
     async def _change(self, timeout_s: float | None) -> None:

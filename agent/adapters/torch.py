@@ -1,8 +1,7 @@
 """Corral's own engine: it has a door for fences and drains, and writes its beat to a file."""
 
 from agent.adapters.adapter import Adapter, Farewell, Meters, Start, flags
-
-CUT_OFF = 3  # its drain's time was over before its requests were
+from vocab.catalogue.exits import GPU_FAULT, OUT_OF_MEMORY, EngineExit
 
 
 def argv(start: Start) -> tuple[str, ...]:
@@ -44,5 +43,9 @@ TORCH = Adapter(
     named_by=("engine",),  # python -m engine, started by hand or as corral-replica@NAME
     named_with=("--listen", "--beat"),
     model_flags=("--served-name", "--model"),
-    exits={CUT_OFF: "cut off"},
+    exits={
+        EngineExit.CUT_OFF: "cut off",
+        EngineExit.GPU_FAULT: GPU_FAULT,
+        EngineExit.OUT_OF_MEMORY: OUT_OF_MEMORY,
+    },
 )

@@ -99,13 +99,13 @@ def _error(seen: ReplicaSeen, life: Life, how: Exit | None, now: float) -> CudaE
 def _verdict(error: CudaError | None, how: Exit | None) -> str:
     if error is not None:
         return BLAMED[error.blame][0]
-    return "crashed_by_itself" if how is None else ending(how.code, how.signal).verdict
+    return "crashed_by_itself" if how is None else ending(how.code, how.signal, how.reason).verdict
 
 
 def _words(how: Exit | None) -> str:
     if how is None:
         return "it cannot work any more"
-    told, by = ending(how.code, how.signal), signal_of(how.code, how.signal)
+    told, by = ending(how.code, how.signal, how.reason), signal_of(how.code, how.signal)
     if told is UNSEEN:
         return "the replica's process ended, and nobody saw how"
     ended = f"signal {by}" if by else f"code {how.code}"

@@ -8,12 +8,13 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from vocab.catalogue.exits import BY_REASON
 from vocab.observations import ClockStep, Exit, GpuSample, Member, ProcessSeen, ReplicaSeen
 from vocab.readings import Readings
 
 LEAVING = frozenset({"draining", "stopped"})  # phases in which an end is what was asked for
 # A supervisor's words for an end.
-REAPED = frozenset({"asked", "drained", "cut off", "killed", "crashed", "exit unseen", "crash_loop"})
+REAPED = frozenset({"asked", "drained", "cut off", "killed", "crashed", "exit unseen", "crash_loop", *BY_REASON})
 ASKED = frozenset({"asked", "drained", "cut off", "killed", "stopped"})  # reasons of an end that somebody ordered
 DEAD_STATES = frozenset({"gone", "Z", "X"})  # a zombie has ended: it only waits to be counted by its parent
 FRESH_S = 65.0  # readings come each second live, and each half minute in recordings

@@ -7,6 +7,7 @@ from types import MappingProxyType
 import msgspec
 
 from agent.replicas.identity import Identity, Stat, stat
+from vocab.catalogue.exits import BY_REASON
 from vocab.observations import Exit, ProcessSeen
 
 
@@ -34,6 +35,8 @@ def named(exit_: Exit, *, asked: bool, killed: bool, codes: Mapping[int, str] = 
     """
     if exit_.code is None and exit_.signal is None:
         reason = "asked" if asked else "exit unseen"
+    elif exit_.code is not None and codes.get(exit_.code) in BY_REASON:
+        reason = codes[exit_.code]
     elif not asked:
         reason = "crashed"
     elif exit_.code == 0:

@@ -28,6 +28,13 @@ SMALL = st.integers(0, 2**32 - 1)
         requests_timed_out=COUNT,
         kv_ratio=st.floats(0, 1, width=32),
         error_code=st.integers(-(2**31), 2**31 - 1),
+        canaries=SMALL,
+        wrong_product=st.booleans(),
+        wrong_answer=st.booleans(),
+        wrong_weights=st.booleans(),
+        step_began_ns=COUNT,
+        over_floor=st.floats(0, 1e6, width=32),
+        over_usual=st.floats(0, 1e6, width=32),
     ),
     st.integers(0, 2**31).map(lambda half: half * 2),
 )

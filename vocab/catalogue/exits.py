@@ -1,10 +1,22 @@
 """How processes end, told from their exit: what each signal means for an engine."""
 
 import signal
+from enum import IntEnum
 
 import msgspec
 
 SHELL = 128  # shells and container runtimes say 128 + signal where a parent would see the signal itself
+
+
+class EngineExit(IntEnum):
+    """The exit codes of our own engine; by them its agent knows how it ended."""
+
+    DRAINED = 0
+    CRASHED = 1
+    UNUSABLE = 2  # a flag, a file or the model is wrong
+    CUT_OFF = 3  # its time to drain was over before its requests were
+    GPU_FAULT = 4
+    OUT_OF_MEMORY = 5
 
 
 class Ending(msgspec.Struct, frozen=True):
@@ -25,6 +37,11 @@ _SIGNALS: dict[int, Ending] = {
     signal.SIGILL: Ending("crashed_by_itself", "ran an instruction that this processor does not know"),
     signal.SIGFPE: Ending("crashed_by_itself", "divided by zero"),
 }
+GPU_FAULT, OUT_OF_MEMORY = "gpu fault", "out of memory"  # reasons of an end, where the engine's exit code tells them
+BY_REASON: dict[str, Ending] = {
+    GPU_FAULT: Ending("killed_by_gpu", "its GPU failed, by its own word"),
+    OUT_OF_MEMORY: Ending("out_of_gpu_memory", "there was no memory left for it"),
+}
 CRASHED = Ending("crashed_by_itself", "ended by itself")
 UNSEEN = Ending("unseen", "nobody saw how it ended")
 
@@ -36,8 +53,10 @@ def signal_of(code: int | None, number: int | None) -> int | None:
     return code - SHELL if code is not None and SHELL < code <= SHELL + signal.SIGRTMAX else None
 
 
-def ending(code: int | None, number: int | None) -> Ending:
-    """What an exit code or a signal says."""
+def ending(code: int | None, number: int | None, reason: str | None = None) -> Ending:
+    """What an exit code, a signal or the engine's own word says."""
+    if reason in BY_REASON:
+        return BY_REASON[reason]
     by = signal_of(code, number)
     if by is not None:
         return _SIGNALS.get(by, CRASHED)

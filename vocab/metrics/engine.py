@@ -78,6 +78,7 @@ _CORRAL = (
     _own("steps_total", Kind.COUNTER, "Steps computed."),
     _own("step_seconds", Kind.HISTOGRAM, "Time of one step.", buckets=_TOKEN_S),
     _own("step_p999_seconds", Kind.GAUGE, "99.9 % of the last 4,096 steps took less: its own measure of slow."),
+    _own("out_of_memory_total", Kind.COUNTER, "Steps that found no memory and were cut into smaller ones."),
     _own("load_seconds", Kind.GAUGE, "Time that loading the model took."),
 )
 

@@ -52,6 +52,9 @@ def test_each_life_dies_once():
         (Exit(code=143), "stopped_from_outside"),
         (Exit(code=137), "killed"),
         (Exit(), "unseen"),
+        (Exit(code=4, reason="gpu fault"), "killed_by_gpu"),
+        (Exit(code=5, reason="out of memory"), "out_of_gpu_memory"),
+        (Exit(code=4, reason="crashed"), "crashed_by_itself"),  # of an engine whose codes mean nothing to us
         (Exit(code=1, text="torch.AcceleratorError: CUDA error: uncorrectable ECC error encountered"), "killed_by_gpu"),
         (Exit(code=1, text="CUDA error: an illegal memory access was encountered"), "crashed_by_itself"),
         (Exit(code=1, text="CUDA out of memory. Tried to allocate 2.00 GiB"), "out_of_gpu_memory"),
