@@ -1,43 +1,57 @@
-"""One step on one device: tensors in, one token out for each span that samples."""
+"""One step on one device: tensors in, one token out for each row that samples."""
 
 import torch
 
 from engine.attention import Backend
 from engine.model import Model
-from engine.sampler import Row, sample
+from engine.sampler import Row, Sampled, sample
 from engine.sequence import Step
 
 
 class Runner:
-    """A model on its backend."""
+    """A model on its backend. ``launch`` does not wait for the device, ``run`` does."""
 
     def __init__(self, model: Model, backend: Backend, device: torch.device | None = None) -> None:
         self._device = device or torch.device("cpu")
         self._model = model
         self._backend = backend
+        self._latest = torch.empty(0)  # what the latest step has sampled, on the device
+        self._places: dict[str, int] = {}  # ... and where in it each sequence's next token stands
+
+    def run(self, step: Step) -> list[int]:
+        """Compute ``step``; the sampled tokens, in the order of the spans."""
+        return self.launch(step).host()
 
     @torch.inference_mode()
-    def run(self, step: Step) -> list[int]:
-        """Compute ``step``; the sampled tokens, in the order of the spans that sample."""
+    def launch(self, step: Step) -> Sampled:
+        """Compute ``step``; its sampled tokens stay on the device, where the next step finds those it needs."""
+        rows = [Row(span.sequence, position) for span in step.spans for position in span.positions]
         logits = self.logits(step)
-        rows = [Row(span.sequence, len(span.sequence.tokens)) for span in step.spans if span.samples]
-        return sample(logits, rows).host() if rows else []
+        sampled = sample(logits, rows)
+        self._latest = sampled.tokens
+        self._places = {row.sequence.id: place for place, row in enumerate(rows)}
+        return sampled
 
     @torch.inference_mode()
     def logits(self, step: Step) -> torch.Tensor:
-        """Compute ``step``; the scores (rows, vocab) behind each span that samples."""
+        """Compute ``step``; the scores (rows, vocab) behind each row that samples."""
         tokens: list[int] = []
         positions: list[int] = []
-        last: list[int] = []  # rows whose logits are wanted
+        wanted: list[int] = []  # rows whose logits are
+        ahead: list[int] = []  # rows whose token the step before has sampled
         for span in step.spans:
-            end = span.start + span.count
-            tokens += span.sequence.tokens[span.start : end]
-            positions += range(span.start, end)
-            if span.samples:
-                last.append(len(tokens) - 1)
+            if span.ahead:
+                ahead.append(len(tokens))
+            tokens += span.tokens
+            positions += range(span.start, span.start + span.count)
+            wanted += range(len(tokens) - span.samples, len(tokens))
+        ids = self._put(tokens)
+        if ahead:
+            places = [self._places[span.sequence.id] for span in step.spans if span.ahead]
+            ids[self._put(ahead)] = self._latest[self._put(places)]
         self._backend.plan(step)
-        hidden = self._model.forward(self._put(tokens), self._put(positions), self._backend)
-        return self._model.logits(hidden[self._put(last)]) if last else hidden[:0]
+        hidden = self._model.forward(ids, self._put(positions), self._backend)
+        return self._model.logits(hidden[self._put(wanted)]) if wanted else hidden[:0]
 
     def _put(self, numbers: list[int]) -> torch.Tensor:
         return torch.tensor(numbers, device=self._device)

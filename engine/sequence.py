@@ -11,6 +11,8 @@ from typing import Any, Protocol
 
 import msgspec
 
+from engine.lookup import Lookup
+
 
 class Finish(StrEnum):
     """Why an answer ended, in the words of the OpenAI API and of vLLM's metrics."""
@@ -42,6 +44,12 @@ class Sampling(msgspec.Struct, frozen=True):
     def penalised(self) -> bool:
         """Whether a token's score depends on the tokens before it."""
         return bool(self.presence_penalty or self.frequency_penalty) or self.repetition_penalty != 1.0
+
+    def ends(self, token: int, generated: int) -> Finish | None:
+        """Whether ``token``, the answer's ``generated``-th, is its last."""
+        if token in self.stop_ids:
+            return Finish.STOP
+        return Finish.LENGTH if generated >= self.max_tokens else None
 
 
 class TokenLogprobs(msgspec.Struct, frozen=True):
@@ -76,17 +84,22 @@ class Timing(msgspec.Struct):
 class Sequence:
     """The mutable state of one request. Only the step loop's thread changes it."""
 
-    __slots__ = ("blocks", "cached", "chain", "computed", "grammar", "id", "logprobs", "preemptions", "priority",
-                 "prompt_len", "resumed", "sampling", "timing", "tokens")  # fmt: skip
+    __slots__ = ("blocks", "cached", "chain", "client", "computed", "ended", "flying", "grammar", "id", "logprobs",
+                 "lookup", "preemptions", "priority", "promised", "prompt_len", "rank", "resumed", "sampling", "timing",
+                 "tokens", "turn")  # fmt: skip
 
     def __init__(self, id: str, prompt: list[int], sampling: Sampling, arrived: float, *,  # noqa: A002 - a plain id
-                 generated: Tokens[int] = (), priority: int = 0, grammar: Grammar | None = None) -> None:  # fmt: skip
+                 generated: Tokens[int] = (), priority: int = 0, client: str = "",
+                 grammar: Grammar | None = None) -> None:  # fmt: skip
         self.id = id
         self.tokens = [*prompt, *generated]
         self.prompt_len = len(prompt)
         self.resumed = len(generated)  # tokens of the answer that another replica has generated
         self.sampling = sampling
         self.priority = priority  # lower goes first
+        self.client = client  # turns are fair between clients, see ranking.py
+        self.turn = 0
+        self.rank = (0, 0)
         self.grammar = grammar
         self.logprobs: dict[int, TokenLogprobs] = {}  # by position, of those that were asked for and not yet told
         self.timing = Timing(arrived)
@@ -95,6 +108,10 @@ class Sequence:
         self.chain: list[int] = []  # content numbers of the leading full blocks, see blocks.py
         self.cached = 0  # tokens taken over from the prefix cache at the last admission
         self.preemptions = 0
+        self.flying = 0  # tokens that steps under way compute
+        self.promised = 0  # steps under way that sample its next token
+        self.ended = False
+        self.lookup = Lookup()
 
     @property
     def stateful(self) -> bool:
@@ -103,37 +120,53 @@ class Sequence:
 
     @property
     def pending(self) -> int:
-        """Known tokens that still have to be computed."""
-        return len(self.tokens) - self.computed
+        """Tokens, known or promised, that still have to be computed and that no step under way computes."""
+        return len(self.tokens) + self.promised - self.computed - self.flying
 
     @property
     def generated(self) -> int:
         """Tokens of the answer so far."""
         return len(self.tokens) - self.prompt_len
 
+    @property
+    def left(self) -> int:
+        """Tokens that may still be sampled, beyond those that are promised."""
+        return self.sampling.max_tokens - self.generated - self.promised
+
     def append(self, token: int) -> Finish | None:
         """Take the token that was sampled; says whether it ends the answer."""
         self.tokens.append(token)
         if self.grammar is not None:
             self.grammar.accept(token)
-        if token in self.sampling.stop_ids:
-            return Finish.STOP
-        if self.generated >= self.sampling.max_tokens:
-            return Finish.LENGTH
-        return None
+        return self.sampling.ends(token, self.generated)
 
 
 class Span(msgspec.Struct, frozen=True):
-    """``count`` tokens of a sequence, from ``start`` on, that one step computes."""
+    """``count`` tokens of a sequence, from ``start`` on, that one step computes; the last of them may be a draft.
+
+    ``samples``: how many of its last rows give a token, 0 while a prompt's end is not reached. ``ahead``: the first
+    token is the one that the step before samples, which is still under way.
+    """
 
     sequence: Sequence
     start: int
     count: int
+    samples: int = 0
+    draft: tuple[int, ...] = ()
+    ahead: bool = False
 
     @property
-    def samples(self) -> bool:
-        """Whether this span reaches the last known token, so that its logits give the next one."""
-        return self.start + self.count == len(self.sequence.tokens)
+    def tokens(self) -> list[int]:
+        """What is computed; 0 stands for a token that is not known yet."""
+        if self.ahead:
+            return [0]
+        return [*self.sequence.tokens[self.start : self.start + self.count - len(self.draft)], *self.draft]
+
+    @property
+    def positions(self) -> range:
+        """Where the tokens that this span samples will stand."""
+        end = self.start + self.count + 1
+        return range(end - self.samples, end)
 
 
 class Step(msgspec.Struct, frozen=True):
