@@ -16,6 +16,7 @@ from agent.roothelper.limits import Ledger
 from agent.roothelper.machine import Machine
 from agent.roothelper.replicas import ReplicaDuty
 from agent.roothelper.server import serve
+from agent.roothelper.site import SiteDuty, SystemdUnits
 from agent.roothelper.systemd import Systemd
 from vocab.clock import SystemClock
 from vocab.errors import ConfigError, CorralError
@@ -81,7 +82,8 @@ def _serve_virtual(state: Path, place: Path | None, pause_file: Path | None) -> 
 def _duty(machine: Machine, config: HelperConfig) -> Duty:
     ledger, clock = Ledger(config.state_dir / "roothelper.limits.json"), SystemClock()
     replicas = ReplicaDuty(Systemd(), config.replicas, ledger, clock) if config.replicas is not None else None
-    return Duty(machine, config.services, config.pause_file, ledger, clock, replicas)
+    site = SiteDuty(SystemdUnits(), config.units, ledger, clock)
+    return Duty(machine, config.services, config.pause_file, ledger, clock, replicas, site)
 
 
 def passed_socket() -> socket.socket:

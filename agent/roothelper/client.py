@@ -18,11 +18,16 @@ from agent.roothelper.requests import (
     Collect,
     EndReplica,
     ReadReplica,
+    ReadReport,
+    ReadUnit,
     Reboot,
     ResetGpus,
+    RestartUnit,
     StartReplica,
     StartService,
+    StartUnit,
     StopService,
+    StopUnit,
     Survey,
     encoded,
     reply_of,
@@ -42,6 +47,11 @@ PATIENCE_S: dict[type, float] = {  # a little more than the helper gives itself
     EndReplica: 20.0,
     ReadReplica: 20.0,
     ClearReplica: 45.0,
+    ReadUnit: 20.0,
+    StopUnit: 120.0,  # these wait for a reset that is under way
+    RestartUnit: 120.0,
+    StartUnit: 120.0,
+    ReadReport: 20.0,
 }
 MOST_REPLY = 1024 * 1024
 CHILD_S = 20.0  # for a helper of a virtual node to listen; it takes a tenth of a second on an idle machine

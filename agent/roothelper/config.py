@@ -8,7 +8,7 @@ import msgspec
 
 from agent.adapters.command import COMMAND
 from agent.adapters.engines import ENGINES
-from agent.roothelper.requests import FABRIC_MANAGER, OWN_UNIT
+from agent.roothelper.requests import FABRIC_MANAGER, OWN_UNIT, SiteUnit
 from vocab.errors import ConfigError
 from wire.config import load
 
@@ -51,6 +51,7 @@ class HelperConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     user: str = "corral-agent"
     agent_unit: str = OWN_UNIT  # only its main process is heard, not the replicas of the same user; "": any process
     services: tuple[str, ...] = SERVICES
+    units: tuple[str, ...] = ()  # of the site, which hold replicas: whole names, or templates ("vllm@.service")
     state_dir: Path = Path("/var/lib/corral/roothelper")
     pause_file: Path = Path("/etc/corral/PAUSE")
     idle_s: float = 30.0  # systemd starts it again for the next caller
@@ -63,6 +64,7 @@ def read(path: Path) -> HelperConfig:
         return HelperConfig()
     check_owner(path, "the root helper's configuration")
     config = load(path, HelperConfig)
+    _check_units(f"{path}: units", config.units)
     for name, engine in config.replicas.engines.items() if config.replicas is not None else ():
         _check_engine(f"{path}: replicas.engines.{name}", name, engine)
     return config
@@ -76,6 +78,16 @@ def check_owner(path: Path, what: str) -> None:
         raise ConfigError(f"{path}: {what} cannot be read: {error.strerror}") from error
     if found.st_uid not in {0, os.geteuid()} or found.st_mode & 0o022:
         raise ConfigError(f"{path}: {what} must be root's and writable by nobody else: chown root, chmod go-w")
+
+
+def _check_units(where: str, units: tuple[str, ...]) -> None:
+    for unit in units:
+        try:
+            msgspec.convert(unit, SiteUnit)
+        except msgspec.ValidationError as error:
+            raise ConfigError(f"{where}: {unit!r} is not the name of a service or of its template") from error
+        if unit.startswith("corral-"):
+            raise ConfigError(f"{where}: {unit} is Corral's own: leave it out")
 
 
 def _check_engine(where: str, name: str, engine: EngineConfig) -> None:

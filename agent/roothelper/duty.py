@@ -28,21 +28,27 @@ from agent.roothelper.requests import (
     Failed,
     Holder,
     ReadReplica,
+    ReadReport,
+    ReadUnit,
     Reboot,
     ResetGpus,
+    RestartUnit,
     StartReplica,
     StartService,
+    StartUnit,
     StopService,
+    StopUnit,
     Survey,
     Surveyed,
 )
+from agent.roothelper.site import SiteDuty, SystemdUnits
 from vocab.clock import Clock
 from vocab.errors import InputError
 
 log = logging.getLogger(__name__)
 
-HARMFUL = (StopService, ResetGpus, Reboot)
-DEEDS = (*HARMFUL, StartService)  # one at a time: what is proven before a reset must still hold in it
+HARMFUL = (StopService, ResetGpus, Reboot, StopUnit, RestartUnit)
+DEEDS = (*HARMFUL, StartService, StartUnit)  # one at a time: what is proven before a reset must still hold in it
 # The vendor's own daemons, by the names of its packages: what they do is not somebody's work. Whatever else is called
 # alike is somebody's.
 VENDOR = frozenset(
@@ -77,6 +83,7 @@ class Duty:
         ledger: Ledger,
         clock: Clock,
         replicas: ReplicaDuty | None = None,
+        site: SiteDuty | None = None,
     ) -> None:
         self._machine = machine
         self._services = services
@@ -84,6 +91,7 @@ class Duty:
         self._ledger = ledger
         self._clock = clock
         self._replicas = replicas
+        self._site = site or SiteDuty(SystemdUnits(), (), ledger, clock)  # none of the site's units
         self._turn = threading.Lock()
 
     def perform(self, request: AnyRequest) -> AnyReply:
@@ -103,7 +111,7 @@ class Duty:
         match request:
             case Ask():
                 more = ("replicas",) if self._replicas is not None else ()
-                return Able(verbs=(*self._machine.verbs, *more), services=self._services)
+                return Able(verbs=(*self._machine.verbs, *more), services=self._services, units=self._site.allowed)
             case Survey(gpus=gpus):
                 return self._survey(gpus)
             case StopService(unit=unit):
@@ -112,14 +120,17 @@ class Duty:
                 return self._serve("start_service", unit, self._machine.start)
             case Collect(order=order, limit_s=limit_s):
                 return self._counted("collect", ("",), lambda: self._machine.collect(order, limit_s))
+            case ReadReport(order=order, offset=offset):
+                return self._machine.report(order, offset)
             case ResetGpus(gpus=gpus):
                 return self._reset(gpus)
             case Reboot():
                 return self._reboot()
-            case StartReplica() | EndReplica() | ReadReplica() | ClearReplica() if self._replicas is not None:
-                return self._replicas.perform(request)
             case StartReplica() | EndReplica() | ReadReplica() | ClearReplica():
-                return Denied(why="the root helper's configuration has no [replicas]: see its example", impossible=True)
+                none = Denied(why="the root helper's configuration has no [replicas]: see its example", impossible=True)
+                return self._replicas.perform(request) if self._replicas is not None else none
+            case ReadUnit() | StopUnit() | RestartUnit() | StartUnit():
+                return self._site.perform(request)
 
     def _survey(self, gpus: tuple[str, ...]) -> Surveyed:
         return Surveyed(

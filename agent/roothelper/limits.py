@@ -30,11 +30,14 @@ LIMITS: dict[str, Limit] = {
     "stop_service": Limit(40, HOUR_S),  # ten resets with four services each
     "start_service": Limit(80, HOUR_S),  # bringing back is tried more often
     "collect": Limit(20, HOUR_S),
+    "stop_unit": Limit(30, HOUR_S),  # of one of the site's units: three drains of ten faults
+    "restart_unit": Limit(12, HOUR_S),  # three within ten minutes is what the controller allows itself
+    "start_unit": Limit(60, HOUR_S),
     "start_replica": Limit(30, HOUR_S),  # of one replica: a budget of four in ten minutes, and an order or two
     "start_replicas": Limit(300, HOUR_S),  # of the node, whatever names its replicas are given
 }
 KEPT = 1000  # subjects; past this, those that count no more are forgotten
-ALWAYS = frozenset({"start_service"})  # what a repair has stopped comes back
+ALWAYS = frozenset({"start_service", "start_unit"})  # what a repair has stopped comes back
 
 
 class Counts(msgspec.Struct):

@@ -45,6 +45,10 @@ class Machine(Protocol):
         """Take a bug report."""
         ...
 
+    def report(self, order: str, offset: int) -> AnyReply:
+        """A piece of the bug report that was taken for an order."""
+        ...
+
     def reset(self, gpus: tuple[str, ...]) -> AnyReply:
         """Reset GPUs."""
         ...

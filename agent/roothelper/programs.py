@@ -19,6 +19,7 @@ class Programs(msgspec.Struct, frozen=True, kw_only=True):
 
     nvidia_smi: Path = Path("/usr/bin/nvidia-smi")
     bug_report: Path = Path("/usr/bin/nvidia-bug-report.sh")
+    prlimit: Path = Path("/usr/bin/prlimit")
     systemctl: Path = Path("/usr/bin/systemctl")
     systemd_run: Path = Path("/usr/bin/systemd-run")
     journalctl: Path = Path("/usr/bin/journalctl")

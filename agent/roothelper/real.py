@@ -5,12 +5,14 @@ from pathlib import Path
 
 from agent.roothelper import devices, logind
 from agent.roothelper.programs import Programs, run
-from agent.roothelper.requests import AnyReply, Denied, Done, Failed, Holder
+from agent.roothelper.requests import AnyReply, Denied, Done, Failed, Holder, Piece
 
 SERVICE_S = 60.0  # systemd's own limit for a stop is 90 s; a service that needs longer is stuck
 RESET_S = 90.0  # one board takes seconds, eight behind their switches half a minute
 LOOK_S = 5.0
 KEPT_REPORTS = 20
+MOST_REPORT = 256 * 2**20  # of any file that the report writes; before it is packed it has a few dozen MiB
+PIECE = 512 * 1024  # of a report, as one reply
 REBOOT_S = 20.0  # systemctl only hands the wish over
 NOT_HERE = ("not supported", "not available", "insufficient permissions", "unable to determine")  # nvidia-smi's words
 
@@ -90,13 +92,35 @@ class RealMachine:
         self._evidence_dir.mkdir(parents=True, exist_ok=True)
         for old in sorted(self._evidence_dir.iterdir(), key=lambda file: file.stat().st_mtime)[: -KEPT_REPORTS + 1]:
             old.unlink()
-        path = self._evidence_dir / f"nvidia-bug-report-{order}.log"
-        ran = run(self._programs.bug_report, ("--output-file", str(path)), limit_s)
+        path = self._report(order)
+        words = (
+            f"--fsize={MOST_REPORT}",
+            "--",
+            str(self._programs.bug_report),
+            "--output-file",
+            str(path.with_suffix("")),
+        )
+        ran = run(self._programs.prlimit, words, limit_s)
+        path.with_suffix("").unlink(missing_ok=True)
+        if ran.code == 0 and path.exists():
+            return Done(path=str(path))
+        path.unlink(missing_ok=True)
         if ran.code is None:
             return Failed(why=f"nvidia-bug-report did not end within {limit_s:.0f} s and was killed")
-        if ran.code != 0:
-            return Failed(why=f"nvidia-bug-report: {ran.last_words}")
-        return Done(path=f"{path}.gz")
+        return Failed(why=f"nvidia-bug-report: {ran.last_words if ran.code else 'it left no report'}")
+
+    def report(self, order: str, offset: int) -> AnyReply:
+        """From this byte on, at most ``PIECE`` of it. Raises OSError."""
+        try:
+            with self._report(order).open("rb") as file:
+                total = os.fstat(file.fileno()).st_size
+                file.seek(offset)
+                return Piece(piece=file.read(PIECE), total=total)
+        except FileNotFoundError:
+            return Denied(why=f"no bug report was taken for {order}")
+
+    def _report(self, order: str) -> Path:
+        return self._evidence_dir / f"nvidia-bug-report-{order}.log.gz"
 
     def reset(self, gpus: tuple[str, ...]) -> AnyReply:
         """``nvidia-smi --gpu-reset``: the driver chooses the means that the board allows."""

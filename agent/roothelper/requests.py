@@ -16,6 +16,7 @@ FABRIC_MANAGER = "nvidia-fabricmanager.service"
 
 Uuid = Annotated[str, msgspec.Meta(pattern=r"^GPU-[0-9a-fA-F-]{8,40}\Z", max_length=48)]
 Unit = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_.@-]{1,120}\.service\Z", max_length=128)]
+SiteUnit = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9:_.@\\-]{1,240}\.service\Z", max_length=250)]
 ORDER = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}\Z"  # a folder bears its name
 Order = Annotated[str, msgspec.Meta(pattern=ORDER, max_length=64)]
 Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]{0,127}\Z", max_length=128)]
@@ -110,8 +111,41 @@ class ClearReplica(Request, frozen=True, kw_only=True, tag="clear_replica"):
     replica: Name
 
 
+class ReadUnit(Request, frozen=True, kw_only=True, tag="read_unit"):
+    """How does one of the site's own units stand?"""
+
+    unit: SiteUnit
+
+
+class StopUnit(Request, frozen=True, kw_only=True, tag="stop_unit"):
+    """Have systemd stop one of the site's own units; it is not waited for."""
+
+    unit: SiteUnit
+
+
+class RestartUnit(Request, frozen=True, kw_only=True, tag="restart_unit"):
+    """Have systemd restart one of the site's own units; it is not waited for."""
+
+    unit: SiteUnit
+
+
+class StartUnit(Request, frozen=True, kw_only=True, tag="start_unit"):
+    """Have systemd start one of the site's own units; it is not waited for."""
+
+    unit: SiteUnit
+
+
+class ReadReport(Request, frozen=True, kw_only=True, tag="read_report"):
+    """A piece of the bug report that was taken for an order, from this byte on."""
+
+    order: Order
+    offset: Annotated[int, msgspec.Meta(ge=0)] = 0
+
+
+AnyUnitRequest = ReadUnit | StopUnit | RestartUnit | StartUnit
 AnyReplicaRequest = StartReplica | EndReplica | ReadReplica | ClearReplica
-AnyRequest = Ask | Survey | StopService | StartService | Collect | ResetGpus | Reboot | AnyReplicaRequest
+AnyNodeRequest = Ask | Survey | StopService | StartService | Collect | ReadReport | ResetGpus | Reboot
+AnyRequest = AnyNodeRequest | AnyReplicaRequest | AnyUnitRequest
 
 
 class Holder(msgspec.Struct, frozen=True, kw_only=True):
@@ -148,10 +182,14 @@ class Failed(Reply, frozen=True, kw_only=True, tag="failed"):
 
 
 class Able(Reply, frozen=True, kw_only=True, tag="able"):
-    """The verbs that this node has the means for, and the services that may be stopped, in the order of stopping."""
+    """The verbs that this node has the means for, and the services that may be stopped, in the order of stopping.
+
+    ``units``: the site's own units that may be stopped and started, by name or by template.
+    """
 
     verbs: tuple[str, ...]
     services: tuple[str, ...]
+    units: tuple[str, ...] = ()
 
 
 class Surveyed(Reply, frozen=True, kw_only=True, tag="surveyed"):
@@ -187,7 +225,26 @@ class ReplicaRun(Reply, frozen=True, kw_only=True, tag="replica_run"):
     log: str = ""
 
 
-AnyReply = Done | Denied | Failed | Able | Surveyed | Started | ReplicaRun
+class UnitRun(Reply, frozen=True, kw_only=True, tag="unit_run"):
+    """One of the site's units, in systemd's words (``ActiveState``, ``UnitFileState``, ``Result``).
+
+    ``invocation`` is another one each time that it is started; empty where systemd does not remember its last run.
+    """
+
+    active: str
+    invocation: str = ""
+    file_state: str = ""
+    result: str = ""
+
+
+class Piece(Reply, frozen=True, kw_only=True, tag="piece"):
+    """A piece of a bug report, which has ``total`` bytes."""
+
+    piece: bytes
+    total: int
+
+
+AnyReply = Done | Denied | Failed | Able | Surveyed | Started | ReplicaRun | UnitRun | Piece
 
 _REQUEST = msgspec.json.Decoder(AnyRequest)
 _REPLY = msgspec.json.Decoder(AnyReply)

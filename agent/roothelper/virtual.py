@@ -123,6 +123,10 @@ class VirtualMachine:
         """A virtual board has nothing to tell its vendor."""
         return Denied(why="a virtual node has no bug report")
 
+    def report(self, order: str, offset: int) -> AnyReply:
+        """None was taken."""
+        return Denied(why="a virtual node has no bug report")
+
     def reset(self, gpus: tuple[str, ...]) -> AnyReply:
         """What a reset does to the silicon."""
         try:

@@ -1,6 +1,6 @@
 """A machine in memory for tests of the duty: what it has, what it was told, and who is in the way."""
 
-from agent.roothelper.requests import AnyReply, Done, Holder
+from agent.roothelper.requests import AnyReply, Done, Holder, Piece
 
 DCGM, PERSISTENCED, FABRIC = "nvidia-dcgm.service", "nvidia-persistenced.service", "nvidia-fabricmanager.service"
 SERVICES = (DCGM, PERSISTENCED, FABRIC)
@@ -47,6 +47,9 @@ class FakeMachine:
 
     def collect(self, order: str, limit_s: float) -> AnyReply:
         return self._do(f"collect {order}")
+
+    def report(self, order: str, offset: int) -> AnyReply:
+        return Piece(piece=f"report of {order}".encode()[offset:], total=len(f"report of {order}"))
 
     def reset(self, gpus: tuple[str, ...]) -> AnyReply:
         return self._do(f"reset {' '.join(gpus)}")

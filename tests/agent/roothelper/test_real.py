@@ -7,7 +7,7 @@ import pytest
 
 from agent.roothelper import devices, logind
 from agent.roothelper.programs import Programs, run
-from agent.roothelper.real import KEPT_REPORTS, RealMachine
+from agent.roothelper.real import KEPT_REPORTS, PIECE, RealMachine
 from agent.roothelper.requests import Denied, Done, Failed
 from vocab.errors import InputError
 
@@ -147,8 +147,28 @@ def test_a_bug_report_that_does_not_end_is_killed_with_all_that_it_started(host)
 
 
 def test_a_bug_report_is_named_after_its_order(host):
-    host.program("nvidia-bug-report.sh", "exit 0")
+    host.program("nvidia-bug-report.sh", 'echo report > "$2.gz"')
     assert host.machine.collect("a-1", 5.0) == Done(path=f"{host.folder}/evidence/nvidia-bug-report-a-1.log.gz")
+
+
+def test_a_bug_report_is_read_in_pieces(host):
+    host.program("nvidia-bug-report.sh", 'head -c 700000 /dev/zero > "$2.gz"')
+    host.machine.collect("a-1", 5.0)
+    first, second = host.machine.report("a-1", 0), host.machine.report("a-1", PIECE)
+    assert (len(first.piece), len(second.piece), second.total) == (PIECE, 700_000 - PIECE, 700_000)
+    assert isinstance(host.machine.report("a-2", 0), Denied)
+
+
+def test_a_bug_report_that_grows_without_bound_is_ended_and_not_kept(host):
+    host.program("nvidia-bug-report.sh", 'exec truncate --size=3G "$2.gz"')
+    reply = host.machine.collect("a-1", 5.0)
+    assert isinstance(reply, Failed)
+    assert list((host.folder / "evidence").iterdir()) == []
+
+
+def test_a_tool_that_leaves_no_report_has_failed(host):
+    host.program("nvidia-bug-report.sh", "exit 0")
+    assert host.machine.collect("a-1", 5.0) == Failed(why="nvidia-bug-report: it left no report")
 
 
 def test_only_the_newest_bug_reports_are_kept(host):
