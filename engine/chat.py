@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 import msgspec
 
+from engine.tools import OPEN
 from vocab.errors import InputError, ModelError
 
 
@@ -28,12 +29,19 @@ class ChatTemplate:
             self._template = environment.from_string(source)
         except jinja2.TemplateSyntaxError as error:
             raise ModelError(f"{where}: the chat template is wrong at line {error.lineno}: {error.message}") from error
+        self.writes_tool_calls = OPEN in source  # in the form that engine.tools reads
         self._tokens = dict(tokens)  # bos_token, eos_token: templates write them out
 
-    def render(self, messages: Sequence[Mapping[str, str]]) -> str:
-        """The prompt that asks for the next message of the assistant. Raises InputError if the template refuses."""
+    def render(self, messages: Sequence[Mapping[str, Any]], *, tools: Sequence[Mapping[str, Any]] | None = None,
+               ask: bool = True, more: Mapping[str, Any] | None = None) -> str:  # fmt: skip
+        """The prompt; with ``ask`` one that asks for the next message of the assistant.
+
+        ``tools`` are shown to the model if its template knows of tools; ``more`` are the template's own switches.
+        Raises InputError if the template refuses.
+        """
+        names = {**self._tokens, **(more or {}), "messages": messages, "tools": tools or None}
         try:
-            return self._template.render(messages=messages, add_generation_prompt=True, **self._tokens)
+            return self._template.render(names, add_generation_prompt=ask)
         except (self._error, TypeError, ValueError) as error:
             raise InputError(f"the model's chat template refuses these messages: {error}") from error
 

@@ -1,7 +1,6 @@
 """One replica's work without its HTTP: requests go in, pieces of text come out, and all ends in an exit code."""
 
 import asyncio
-import itertools
 import logging
 import os
 import time
@@ -9,13 +8,15 @@ from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from engine.answer import AnswerText, Piece
+from engine.answer import Choice, Piece
+from engine.answers import Answers
 from engine.config import EngineConfig
 from engine.gate import Gate, Unavailable
 from engine.health.verdicts import exit_of, last_words
 from engine.loop import StepLoop
 from engine.metrics import EngineMetrics
-from engine.sequence import Finish, Output, Sampling, Sequence
+from engine.requests import BadRequest
+from engine.sequence import Finish
 from vocab.beat import Beat
 from vocab.catalogue.exits import EngineExit
 from vocab.clock import Clock
@@ -43,8 +44,7 @@ class Service:
         self.failed = 0
         self.farewell = ""  # why the process ends, where something ended it
         self._clock = clock
-        self._queues: dict[str, asyncio.Queue[Output]] = {}
-        self._names = itertools.count(1)
+        self._answers = Answers(config.replica, self.steps)
         self._changed = asyncio.Event()
         self._started = clock.monotonic()
         self.metrics.refresh = self._refresh_metrics
@@ -63,7 +63,7 @@ class Service:
 
         self.steps.start(
             loaded=lambda loaded: call(self._take_model, loaded),
-            publish=lambda outputs: call(self._deliver, outputs),
+            publish=lambda outputs: call(self._answers.deliver, outputs),
             failed=lambda: call(self._take_failure),
         )
 
@@ -80,16 +80,10 @@ class Service:
             "ready", extra={"replica": self.config.replica, "load_s": round(seconds, 2), "max_len": loaded.max_len}
         )
 
-    def _deliver(self, outputs: list[Output]) -> None:
-        for output in outputs:
-            queue = self._queues.get(output.id)
-            if queue is not None:  # else the client has gone since
-                queue.put_nowait(output)
-
     def _take_failure(self) -> None:
         self.gate.failed = True
         self.on_change()
-        self._deliver([Output(name, None, Finish.ERROR) for name in self._queues])
+        self._answers.end_all(Finish.ERROR)
         self._changed.set()
 
     # ---- what the HTTP side asks ----
@@ -98,9 +92,7 @@ class Service:
     def entered(self, *, panic: bool) -> Iterator["Loaded"]:
         """A request's stay, from the gate to the last byte of its answer. Raises Unavailable."""
         try:
-            inside = max(self.gate.open_requests, len(self._queues))  # some are not queued yet: their prompts are read
-            if inside >= self.config.max_running + self.config.max_waiting:
-                raise Unavailable("queue_full")
+            self._check_room(1, max(self.gate.open_requests, len(self._answers)))  # some prompts are still being read
             self.gate.enter(panic=panic)
         except Unavailable as error:
             self.metrics.refused(error.code)
@@ -112,29 +104,23 @@ class Service:
             self.gate.leave()
             self._changed.set()
 
-    async def answer(self, prompt: list[int], sampling: Sampling, stops: list[str]) -> AsyncGenerator[Piece, None]:
-        """The pieces of an answer; the last one has ``finish``. Closing the iterator early frees what it held."""
+    def _check_room(self, more: int, inside: int) -> None:
+        if inside + more > self.config.max_running + self.config.max_waiting:
+            raise Unavailable("queue_full")
+
+    def answer(self, choices: list[Choice]) -> AsyncGenerator[tuple[int, Piece], None]:
+        """(number of the choice, piece) of an answer. Raises Unavailable, and BadRequest for what never fits."""
         assert self.loaded is not None
         self.gate.check_begun()  # it may have failed, or been cut off, while the prompt was read
-        name = f"{self.config.replica}-{next(self._names)}"
-        text = AnswerText(self.loaded.tokenizer.decode, stops)
-        queue = self._queues[name] = asyncio.Queue()
-        self.steps.submit(Sequence(name, prompt, sampling, self._clock.monotonic()))
-        finish: Finish | None = None
+        most = self.config.max_running + self.config.max_waiting
+        if len(choices) > most:
+            raise BadRequest(f"n x prompts: {len(choices)} answers are asked for, at most {most} fit", param="n")
         try:
-            while finish is None:
-                outputs = [await queue.get()]
-                while not queue.empty():
-                    outputs.append(queue.get_nowait())
-                piece = text.push(outputs)
-                if piece.finish is not None and outputs[-1].finish is None:  # a stop string: the loop cannot know
-                    self.steps.cancel(name, piece.finish)
-                finish = piece.finish
-                yield piece
-        finally:
-            del self._queues[name]
-            if finish is None:
-                self.steps.cancel(name, Finish.ABORT)
+            self._check_room(len(choices), len(self._answers))
+        except Unavailable as error:
+            self.metrics.refused(error.code)
+            raise
+        return self._answers.pieces(choices, self.loaded.tokenizer, self._clock.monotonic())
 
     def booked(self, finish: Finish) -> None:
         """An answer has been written out whole, or will never be."""

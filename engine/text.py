@@ -1,17 +1,50 @@
-"""The text of an answer while it grows: whole characters only, and nothing that may still become a stop string."""
+"""The text of an answer while it grows: whole characters only, and nothing that may still become a stop string.
 
+It is made where answers are written out, never in the step loop's thread, and costs the same for each token.
+"""
+
+import codecs
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 Decode = Callable[[Sequence[int]], str]
 
 _BROKEN = "\N{REPLACEMENT CHARACTER}"
+_MOST_PENDING = 64  # tokens that are decoded again and again; a character has four bytes, so these never end
 
 
-class Detokenizer:
-    """Tokens in, text out. The pieces joined are the text of all tokens at once.
+class Detokenizer(Protocol):
+    """Tokens in, text out. The pieces joined are the text of all tokens at once."""
 
-    Some decoders treat a token by its neighbours (a space before the first word goes away), so each piece is the
-    difference between two decodings that begin at the same, already printed token.
+    def push(self, token: int) -> str:
+        """The text that this token completes; empty while a character is incomplete."""
+        ...
+
+    def flush(self) -> str:
+        """What is left when no more tokens come, incomplete characters as U+FFFD."""
+        ...
+
+
+class ByteText:
+    """For byte-level vocabularies, where a token is bytes and its neighbours do not matter."""
+
+    def __init__(self, bytes_of: Callable[[int], bytes]) -> None:
+        self._bytes_of = bytes_of
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def push(self, token: int) -> str:
+        """See Detokenizer."""
+        return self._decoder.decode(self._bytes_of(token))
+
+    def flush(self) -> str:
+        """See Detokenizer."""
+        return self._decoder.decode(b"", True)
+
+
+class WindowText:
+    """For all others: some treat a token by its neighbours (a space before the first word goes away).
+
+    Each piece is the difference between two decodings that begin at the same, already printed token.
     """
 
     def __init__(self, decode: Decode) -> None:
@@ -20,17 +53,17 @@ class Detokenizer:
         self._printed = 0
 
     def push(self, token: int) -> str:
-        """The text that this token completes; empty while a character is incomplete."""
+        """See Detokenizer."""
         self._window.append(token)
         text = self._fresh()
-        if text.endswith(_BROKEN):
+        if text.endswith(_BROKEN) and len(self._window) - self._printed < _MOST_PENDING:
             return ""
         self._window = self._window[self._printed :]
         self._printed = len(self._window)
         return text
 
     def flush(self) -> str:
-        """What is left when no more tokens come, incomplete characters as U+FFFD."""
+        """See Detokenizer."""
         text = self._fresh()
         self._printed = len(self._window)
         return text
@@ -43,28 +76,29 @@ class Detokenizer:
 class StopFinder:
     """Lets text through up to the first stop string, and holds back what may be the beginning of one."""
 
-    def __init__(self, stops: Sequence[str]) -> None:
+    def __init__(self, stops: Sequence[str], *, include: bool = False) -> None:
         self._stops = tuple(stops)
-        self._held = ""
-        self.found = False
+        self._include = include
+        self.held = ""  # what may still become a stop string
+        self.found: str | None = None
 
     def push(self, text: str) -> str:
         """The part that may be shown now; sets ``found`` when a stop string has come."""
-        if self.found:
+        if self.found is not None:
             return ""
-        text = self._held + text
-        places = [place for stop in self._stops if (place := text.find(stop)) >= 0]
+        text = self.held + text
+        places = [(place, stop) for stop in self._stops if (place := text.find(stop)) >= 0]
         if places:
-            self.found = True
-            self._held = ""
-            return text[: min(places)]
+            place, self.found = min(places, key=lambda one: one[0])
+            self.held = ""
+            return text[: place + len(self.found) * self._include]
         kept = max((_overlap(text, stop) for stop in self._stops), default=0)
-        self._held = text[len(text) - kept :]
+        self.held = text[len(text) - kept :]
         return text[: len(text) - kept]
 
     def flush(self) -> str:
         """What was held back, when no more text comes."""
-        held, self._held = self._held, ""
+        held, self.held = self.held, ""
         return held
 
 

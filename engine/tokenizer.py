@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from engine.text import ByteText, Detokenizer, WindowText
 from vocab.errors import ModelError
 
 _LLAMA3 = (
@@ -15,6 +16,16 @@ _SPLITS = {"llama-bpe": _LLAMA3, "qwen2": _LLAMA3.replace("{1,3}", "")}  # GGUF 
 _CONTROL, _USER_DEFINED = 3, 4  # GGUF's token types
 
 
+def _byte_letters() -> dict[str, int]:
+    """The letters that byte-level vocabularies write bytes with: printable ones as they are, the others from U+0100."""
+    plain = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(256) if byte not in plain]
+    return {chr(byte): byte for byte in plain} | {chr(256 + place): byte for place, byte in enumerate(others)}
+
+
+_BYTE_OF = _byte_letters()
+
+
 class Tokenizer:
     """Encoding and decoding for one model. Safe to use from several threads."""
 
@@ -24,6 +35,8 @@ class Tokenizer:
         self.vocab: int = inner.get_vocab_size(with_added_tokens=True)
         self.longest = max(len(token.encode()) for token in inner.get_vocab(with_added_tokens=True))
         """Bytes of the longest token: a text of n bytes has at least n / longest tokens."""
+        self._special = {number for number, token in inner.get_added_tokens_decoder().items() if token.special}
+        self._byte_level = type(inner.decoder).__name__ == "ByteLevel"
 
     def encode(self, text: str, *, special: bool) -> list[int]:
         """Token ids of ``text``; ``special`` adds what the model wants around a plain text (a chat has it already)."""
@@ -34,6 +47,33 @@ class Tokenizer:
         """The text of ``ids`` without special tokens; incomplete UTF-8 comes out as U+FFFD."""
         text: str = self._inner.decode(list(ids), skip_special_tokens=True)
         return text
+
+    def stream(self) -> Detokenizer:
+        """The text of an answer, token by token; joined it is what ``decode`` gives."""
+        return ByteText(self._shown) if self._byte_level else WindowText(self.decode)
+
+    def _shown(self, token: int) -> bytes:
+        return b"" if token in self._special else self.bytes_of(token)
+
+    def bytes_of(self, token: int) -> bytes:
+        """The bytes that a token stands for, of a special one its name; none for an id without a token."""
+        written = self.written(token)
+        if token in self._special:
+            return written.encode()
+        if self._byte_level:
+            known = [_BYTE_OF.get(letter) for letter in written]
+            return bytes(byte for byte in known if byte is not None) if None not in known else written.encode()
+        if len(written) == 6 and written.startswith("<0x"):
+            return bytes([int(written[3:5], 16)])
+        return written.replace("\u2581", " ").encode()
+
+    def written(self, token: int) -> str:
+        """A token as its vocabulary writes it."""
+        return str(self._inner.id_to_token(token) or "")
+
+    def words(self) -> list[bytes]:
+        """All tokens in order, special ones empty: what a grammar is matched with."""
+        return [self._shown(token) for token in range(self.vocab)]
 
 
 def from_file(path: Path) -> Tokenizer:

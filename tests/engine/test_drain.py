@@ -142,7 +142,7 @@ async def test_a_replica_whose_step_loop_failed_says_so_and_ends(tiny_model: Pat
 async def test_a_stream_that_breaks_is_not_called_done(tiny_model: Path) -> None:
     async with replica(settings(tiny_model), paced=True) as here:
         _, old = await begin_stream(here)
-        here.service._deliver([type_of_end(here)])
+        here.service._answers.deliver([type_of_end(here)])
         *_, last = await old
         assert last["error"]["code"] == "failed"
 
@@ -150,7 +150,7 @@ async def test_a_stream_that_breaks_is_not_called_done(tiny_model: Path) -> None
 def type_of_end(here: Replica) -> Any:
     from engine.sequence import Output
 
-    [name] = here.service._queues
+    [name] = here.service._answers._queues
     return Output(name, None, Finish.ERROR)
 
 

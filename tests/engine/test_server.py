@@ -39,7 +39,7 @@ async def test_a_stream_is_the_same_answer_in_pieces(tiny_model: Path) -> None:
     ids = [token for part in parts for token in part["choices"][0]["token_ids"]]
     assert ids == whole["choices"][0]["token_ids"]
     assert len(ids) == 20
-    assert parts[0]["prompt_token_ids"] == whole["prompt_token_ids"]
+    assert parts[0]["choices"][0]["prompt_token_ids"] == whole["choices"][0]["prompt_token_ids"]
     assert [part["choices"][0]["finish_reason"] for part in parts][-1] == "length"
     assert (usage["choices"], usage["usage"]) == ([], whole["usage"])
     assert len({part["id"] for part in parts}) == 1
@@ -69,7 +69,7 @@ async def test_a_prompt_of_token_ids_continues_where_a_text_was(tiny_model: Path
         _, whole, _ = await here.complete(max_tokens=12, ignore_eos=True, return_token_ids=True)
         ids = whole["choices"][0]["token_ids"]
         _, rest, _ = await here.complete(
-            whole["prompt_token_ids"] + ids[:5], max_tokens=7, ignore_eos=True, return_token_ids=True
+            whole["choices"][0]["prompt_token_ids"] + ids[:5], max_tokens=7, ignore_eos=True, return_token_ids=True
         )
     assert rest["choices"][0]["token_ids"] == ids[5:]
 
@@ -125,14 +125,26 @@ SAY = {"model": "tiny", "messages": [{"role": "user", "content": "a"}]}
         (TEXT, {**ASK, "temperature": -1}, 400, "temperature", ">= 0"),
         (TEXT, {**ASK, "top_p": 0}, 400, "top_p", "> 0"),
         (TEXT, {**ASK, "max_tokens": 0}, 400, "max_tokens", ">= 1"),
-        (TEXT, {**ASK, "n": 2}, 400, "n", "does not support 2"),
-        (TEXT, {**ASK, "logprobs": 1}, 400, "logprobs", "does not support"),
-        (TEXT, {**ASK, "echo": True}, 400, "echo", "does not support"),
-        (TEXT, {**ASK, "presence_penalty": 0.5}, 400, "presence_penalty", "does not support"),
+        (TEXT, {**ASK, "n": 0}, 400, "n", ">= 1"),
+        (TEXT, {**ASK, "n": 81}, 400, "n", "at most 80 fit"),
+        (TEXT, {**ASK, "n": 2, "best_of": 3}, 400, "best_of", "make it equal to n"),
+        (TEXT, {**ASK, "logprobs": 21}, 400, "logprobs", "<= 20"),
+        (TEXT, {**ASK, "logprobs": 1, "echo": True}, 400, "echo", "not supported"),
+        (TEXT, {**ASK, "suffix": "b"}, 400, "suffix", "does not support"),
+        (TEXT, {**ASK, "bad_words": ["b"]}, 400, "bad_words", "does not support"),
+        (TEXT, {**ASK, "presence_penalty": 2.5}, 400, "presence_penalty", "<= 2"),
+        (TEXT, {**ASK, "repetition_penalty": 0}, 400, "repetition_penalty", "> 0"),
+        (TEXT, {**ASK, "logit_bias": {"272": 1}}, 400, "logit_bias", "outside of 0 to 271"),
+        (TEXT, {**ASK, "logit_bias": {"2": 101}}, 400, "logit_bias[...]", "<= 100"),
+        (TEXT, {**ASK, "min_tokens": 17}, 400, "min_tokens", "more than the 16"),
+        (TEXT, {**ASK, "stop_token_ids": [999]}, 400, "stop_token_ids", "outside of"),
+        (TEXT, {**ASK, "prompt": ["a", 5]}, 400, "prompt", "not both"),
+        (TEXT, {**ASK, "n": 2, "resume": {"prompt_token_ids": [5], "token_ids": [6]}}, 400, "resume", "one choice"),
+        (TEXT, {**ASK, "resume": {"prompt_token_ids": [5], "token_ids": [-6]}}, 400, "resume", "outside of"),
+        (TEXT, {**ASK, "guided_json": {}, "guided_regex": "a"}, 400, "response_format", "not for several"),
         (TEXT, {**ASK, "stop": [""]}, 400, "stop", "must not be empty"),
         (TEXT, {**ASK, "prompt": ""}, 400, "prompt", "the prompt is empty"),
         (TEXT, {**ASK, "prompt": []}, 400, "prompt", "the prompt is empty"),
-        (TEXT, {**ASK, "prompt": ["a", "b"]}, 400, "prompt", "one prompt a request"),
         (TEXT, {**ASK, "prompt": [1, 272]}, 400, "prompt", "outside of 0 to 271"),
         (TEXT, {**ASK, "prompt": [-1]}, 400, "prompt", "outside of 0 to 271"),
         (TEXT, {**ASK, "prompt": [5] * 256}, 400, "prompt", "context is 256 tokens and the prompt has 256"),
@@ -141,8 +153,18 @@ SAY = {"model": "tiny", "messages": [{"role": "user", "content": "a"}]}
         (TEXT, {**ASK, "max_tokens": 256}, 400, "max_tokens", "leave 255, not 256"),
         (CHAT, {**SAY, "messages": []}, 400, "messages", "length >= 1"),
         (CHAT, {**SAY, "messages": [{"content": "a"}]}, 400, "messages[0]", "missing required field `role`"),
-        (CHAT, {**SAY, "tools": [{"type": "function"}]}, 400, "tools", "does not support"),
-        (CHAT, {**SAY, "response_format": {"type": "json_object"}}, 400, "response_format", "does not support"),
+        (CHAT, {**SAY, "tool_choice": "required"}, 400, "tool_choice", "does not support"),
+        (CHAT, {**SAY, "functions": [{"name": "f"}]}, 400, "functions", "does not support"),
+        (CHAT, {**SAY, "top_logprobs": 2}, 400, "top_logprobs", "needs logprobs"),
+        (CHAT, {**SAY, "response_format": {"type": "xml"}}, 400, "response_format", "json_object"),
+        (CHAT, {**SAY, "response_format": {"type": "json_schema"}}, 400, "response_format", "with its schema"),
+        (
+            CHAT,
+            {**SAY, "messages": [{"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": "{"}}]}]},
+            400,
+            "messages[0].tool_calls",
+            "must be JSON",
+        ),
         (
             CHAT,
             {**SAY, "messages": [{"role": "user", "content": [{"type": "image_url"}]}]},
@@ -170,6 +192,7 @@ async def test_a_bad_request_is_told_what_is_wrong(
         {"stop": None, "seed": None, "top_p": None, "top_k": -1, "stream": None, "stream_options": None},
         {"user": "someone", "metadata": {"a": "b"}, "service_tier": "auto"},
         {"prompt": ["one"]},
+        {"skip_special_tokens": True, "bad_words": [], "response_format": {"type": "text"}, "prompt_logprobs": None},
     ],
 )
 async def test_what_asks_for_nothing_is_no_hindrance(wish: dict[str, Any], tiny_model: Path) -> None:

@@ -1,0 +1,134 @@
+"""Answers that follow a JSON schema, a regular expression, a list of choices or a grammar: by xgrammar.
+
+The package is optional; without it, asking for such an answer is an error that says what to install. Compiling
+happens in threads of its own, since a schema of a client's making may take long: it is bounded in size and time,
+and a thread that does not come back holds up neither the others' answers nor the end of the process.
+"""
+
+import asyncio
+import importlib.util
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from engine.requests import BadRequest
+
+if TYPE_CHECKING:
+    from engine.loading import Loaded
+
+MAX_BYTES = 64 * 2**10  # of a schema or grammar: those of real tools stay under 20 KiB
+COMPILE_S = 10.0  # a usual schema takes milliseconds
+CACHE_BYTES = 64 * 2**20  # of compiled grammars that are kept for the next request
+
+_ASIDE = threading.Semaphore(2)  # so many compile at once
+
+
+class Shape(msgspec.Struct, frozen=True):
+    """What an answer must follow. ``kind``: json (a schema), regex, choice (a JSON list) or grammar (EBNF)."""
+
+    kind: str
+    text: str
+
+
+class Matcher:
+    """Where one answer stands in its grammar."""
+
+    def __init__(self, compiled: Any, stop_ids: frozenset[int]) -> None:
+        import xgrammar
+
+        self._matcher = xgrammar.GrammarMatcher(compiled, override_stop_tokens=sorted(stop_ids) or None)
+
+    def fill(self, bits: Any, row: int) -> None:
+        """See sequence.Grammar. Behind its end everything is allowed: nothing of that is asked for."""
+        if not self._matcher.is_terminated():
+            self._matcher.fill_next_token_bitmask(bits, row)
+
+    def accept(self, token: int) -> None:
+        """See sequence.Grammar."""
+        if not self._matcher.is_terminated():
+            self._matcher.accept_token(token)
+
+
+class Grammars:
+    """Compiles what requests ask for, for the tokens of one model."""
+
+    def __init__(self, loaded: "Loaded") -> None:
+        self._loaded = loaded
+        self._compiler: Any = None
+        self._making = threading.Lock()
+
+    async def compile(self, shape: Shape) -> Any:
+        """What ``Matcher`` takes. Raises BadRequest if it cannot be had."""
+        if importlib.util.find_spec("xgrammar") is None:
+            raise BadRequest(
+                "this server cannot hold an answer to a form: its xgrammar is missing (pip install 'corral[grammar]')",
+                param="response_format",
+                code="not_supported",
+            )
+        if len(shape.text.encode()) > MAX_BYTES:
+            raise BadRequest(f"the {shape.kind} has more than {MAX_BYTES} bytes", param="response_format")
+        try:
+            async with asyncio.timeout(COMPILE_S):
+                return await _aside(lambda: self._compile(shape))
+        except TimeoutError:
+            message = f"the {shape.kind} takes more than {COMPILE_S:.0f} s to compile; send a simpler one"
+            raise BadRequest(message, param="response_format") from None
+
+    def _compile(self, shape: Shape) -> Any:
+        with self._making:
+            self._compiler = self._compiler or _compiler(self._loaded)
+        try:
+            if shape.kind == "json":  # without free white space: a small model would fill the page with it
+                return self._compiler.compile_json_schema(shape.text, any_whitespace=False)
+            if shape.kind == "regex":
+                return self._compiler.compile_regex(shape.text)
+            return self._compiler.compile_grammar(_ebnf(shape))
+        except (RuntimeError, ValueError, TypeError) as error:  # xgrammar's InvalidJSONError and its like are such
+            message = f"the {shape.kind} cannot be followed: {str(error).strip().splitlines()[-1]}"
+            raise BadRequest(message, param="response_format") from error
+
+
+def _ebnf(shape: Shape) -> str:
+    if shape.kind == "grammar":
+        return shape.text
+    words = msgspec.json.decode(shape.text, type=list[str])
+    return "root ::= " + " | ".join(msgspec.json.encode(word).decode() for word in words)
+
+
+def _compiler(loaded: "Loaded") -> Any:
+    import xgrammar
+
+    words = loaded.tokenizer.words()
+    known = xgrammar.TokenizerInfo(
+        words, xgrammar.VocabType.RAW, vocab_size=loaded.vocab, stop_token_ids=sorted(loaded.eos_ids)
+    )
+    return xgrammar.GrammarCompiler(known, max_threads=1, cache_limit_bytes=CACHE_BYTES)
+
+
+async def _aside(work: Callable[[], Any]) -> Any:
+    """The outcome of ``work`` in a thread that nothing has to wait for."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[Any] = loop.create_future()
+
+    def tell(outcome: Any, error: BaseException | None) -> None:
+        if done.done():
+            return
+        if error is None:
+            done.set_result(outcome)
+        else:
+            done.set_exception(error)
+
+    def run() -> None:
+        outcome, error = None, None
+        try:
+            with _ASIDE:
+                outcome = work()
+        except Exception as caught:  # noqa: BLE001 - it is raised where it is awaited
+            error = caught
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(tell, outcome, error)
+
+    threading.Thread(target=run, name="grammar", daemon=True).start()
+    return await done
