@@ -32,6 +32,7 @@ COMMANDS = {
     "drill": "a fault on a virtual GPU, to see what happens",
     "scan": "find GPU faults in kernel logs",
     "doctor": "what this node lacks to see its GPUs whole",
+    "plan": "how much a model takes and what a GPU gives for it",
     "diag": "check GPUs actively: quick, medium or burn",
     "record": "what a node saw of late, for replay",
     "backup": "all that a controller remembers, as one file",
