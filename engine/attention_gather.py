@@ -20,7 +20,7 @@ BLOCK = 16  # tokens; small prompts waste little, and index_select copies 16 x 3
 class _Group:
     """Spans that one SDPA call answers: single tokens of several sequences, or one longer span."""
 
-    def __init__(self, spans: tuple[Span, ...], first: int, fold: int, device: torch.device) -> None:
+    def __init__(self, spans: tuple[Span, ...], first: int, fold: int, like: torch.Tensor) -> None:
         count = spans[0].count
         assert len(spans) == 1 or count == 1
         self.rows = slice(first, first + len(spans) * count)
@@ -29,8 +29,8 @@ class _Group:
         lengths = [span.start + span.count for span in spans]
         self.width = -(-max(lengths) // BLOCK)  # blocks
         tables = [(span.sequence.blocks + [0] * self.width)[: self.width] for span in spans]
-        self.tables = torch.tensor(tables, dtype=torch.int64).flatten().to(device)
-        self.mask = self._mask(spans, lengths, fold).to(device)
+        self.tables = torch.tensor(tables, dtype=torch.int64).flatten().to(like.device)
+        self.mask = self._mask(spans, lengths, fold).to(like)
 
     def _mask(self, spans: tuple[Span, ...], lengths: list[int], fold: int) -> torch.Tensor:
         """0 where a query may look, -inf elsewhere; (batch, 1, 1 or fold * count, width * BLOCK)."""
@@ -61,6 +61,7 @@ class GatherBackend:
         kv_heads: int,
         head_dim: int,
         device: torch.device | None = None,
+        dtype: torch.dtype = torch.float32,
     ) -> None:
         self._device = device or torch.device("cpu")
         self._kv_heads = kv_heads
@@ -69,10 +70,11 @@ class GatherBackend:
         # Zeros, not empty: masked places are multiplied by 0, and 0 times a stray NaN would spread. Of numpy, not
         # torch: its zeros are pages that cost no memory until they are written.
         shape = (layers, 2, blocks, BLOCK * kv_heads * head_dim)
-        on_cpu = self._device.type == "cpu"
-        self._cache = (
-            torch.from_numpy(np.zeros(shape, np.float32)) if on_cpu else torch.zeros(shape, device=self._device)
-        )
+        if self._device.type == "cpu":
+            raw = np.zeros((*shape[:-1], shape[-1] * dtype.itemsize), np.uint8)
+            self._cache = torch.from_numpy(raw).view(dtype)
+        else:
+            self._cache = torch.zeros(shape, dtype=dtype, device=self._device)
         self._slots = torch.empty(0, dtype=torch.int64)
         self._groups: list[_Group] = []
 
@@ -83,7 +85,7 @@ class GatherBackend:
         self._groups = []
         first = 0
         for spans in _grouped(step.spans):
-            group = _Group(spans, first, self._fold, self._device)
+            group = _Group(spans, first, self._fold, self._cache)
             self._groups.append(group)
             first = group.rows.stop
 

@@ -1,4 +1,4 @@
-"""Where a model's tensors come from: a safetensors folder or a GGUF file, under one set of names and in float32.
+"""Where a model's tensors come from: a safetensors folder or a GGUF file, under one set of names.
 
 ``Checkpoint.parts`` says which tensors of the file make one of ours, top to bottom: the joined query, key and
 value matrix comes from three.
@@ -46,7 +46,7 @@ class Checkpoint(Protocol):
         ...
 
     def read(self, part: str) -> torch.Tensor:
-        """One of the file's tensors, in float32. Raises ModelError if it is missing or damaged."""
+        """One of the file's tensors, as kept there or in float32. Raises ModelError if it is missing or damaged."""
         ...
 
     def extras(self) -> dict[str, torch.Tensor]:
@@ -88,7 +88,7 @@ class FolderCheckpoint:
         if part not in self._file_of:
             raise ModelError(f"{self._folder}: the tensor {part} is missing; is this a model of the Llama family?")
         tensor: torch.Tensor = self._files[self._file_of[part]].get_tensor(part)
-        return tensor.float()
+        return tensor
 
     def extras(self) -> dict[str, torch.Tensor]:
         """See Checkpoint."""

@@ -20,6 +20,8 @@ class EngineConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     listen: str
     beat: Path
     device: str = "cpu"
+    dtype: str = "auto"
+    enforce_eager: bool = False
     threads: int = 1
     gpus: tuple[str, ...] = ()
     max_running: int = 16
@@ -47,6 +49,9 @@ def _parser() -> argparse.ArgumentParser:
     add("--listen", required=True, help="host:port on loopback; port 0 takes a free one")
     add("--beat", required=True, type=Path, help="file that carries this replica's pulse")
     add("--device", default="cpu", choices=("cpu", "cuda"), help="where the model runs; cuda: on the first visible GPU")
+    add("--dtype", default="auto", choices=("auto", "float32", "bfloat16", "float16"),
+        help="of weights and cache; auto: float32 on the CPU, bfloat16 on CUDA")  # fmt: skip
+    add("--enforce-eager", action="store_true", help="no CUDA graphs: slower, and an error shows where it comes from")
     add("--threads", type=int, default=1, help="threads of one operation")
     add("--gpus", default="", help="UUIDs of the GPUs that this replica stands for, separated by commas")
     add("--max-running", type=int, default=16, help="requests in one batch")

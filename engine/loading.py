@@ -9,7 +9,7 @@ import torch
 
 from engine import architecture, chat, tokenizer
 from engine.architecture import Architecture
-from engine.attention import cache_block_bytes
+from engine.attention import Backend, cache_block_bytes
 from engine.attention_gather import BLOCK, GatherBackend
 from engine.blocks import BlockPool
 from engine.chat import ChatTemplate
@@ -18,7 +18,7 @@ from engine.config import EngineConfig
 from engine.gguf_file import GgufFile
 from engine.health.canary import Watched
 from engine.location import locate
-from engine.model import Model
+from engine.model import Forward, Model
 from engine.runner import Runner
 from engine.scheduler import Scheduler
 from engine.sequence import Sampling, Sequence
@@ -59,18 +59,12 @@ def load_model(config: EngineConfig) -> Loaded:
     arch = parts.arch
     if parts.tokenizer.vocab > arch.vocab:
         raise ModelError(f"{path}: its tokenizer knows {parts.tokenizer.vocab} tokens, its weights only {arch.vocab}")
-    cache = WeightCache(config.cache_dir, parts.files, arch) if config.cache_dir else None
-    blocks, max_len = _sizes(config, arch)
-    weights = {name: tensor.to(device) for name, tensor in load(parts.checkpoint, arch, cache).items()}
-    model = Model(arch, weights, max_len)
-    backend = GatherBackend(
-        layers=arch.layers,
-        blocks=blocks,
-        heads=arch.heads,
-        kv_heads=arch.kv_heads,
-        head_dim=arch.head_dim,
-        device=device,
-    )
+    dtype = _dtype(config)
+    kept = config.cache_dir if device.type == "cpu" and dtype is torch.float32 else None
+    cache = WeightCache(kept, parts.files, arch) if kept else None
+    blocks, max_len = _sizes(config, arch, dtype.itemsize)
+    weights = load(parts.checkpoint, arch, cache, dtype, device)
+    model, backend = _assemble(config, arch, weights, blocks, max_len)
     pool = BlockPool(blocks, backend.block)
     scheduler = Scheduler(pool, max_running=config.max_running, step_tokens=config.step_tokens)
     runner = Runner(model, backend, device)
@@ -89,9 +83,38 @@ def _device(name: str) -> torch.device:
     return torch.device(name)
 
 
-def _sizes(config: EngineConfig, arch: Architecture) -> tuple[int, int]:
+def _dtype(config: EngineConfig) -> torch.dtype:
+    name = {"cpu": "float32", "cuda": "bfloat16"}[config.device] if config.dtype == "auto" else config.dtype
+    found = getattr(torch, name)
+    assert isinstance(found, torch.dtype), "the flag has no other choices"
+    return found
+
+
+def _assemble(
+    config: EngineConfig, arch: Architecture, weights: dict[str, torch.Tensor], blocks: int, max_len: int
+) -> tuple[Forward, Backend]:
+    """The model and its cache: on CUDA with our kernels where they fit its heads, else of plain PyTorch."""
+    like = weights["embed"]
+    if like.is_cuda:
+        from engine.cuda.assembly import assemble, fits
+
+        if fits(arch):
+            return assemble(config, arch, weights, blocks, max_len)
+    backend = GatherBackend(
+        layers=arch.layers,
+        blocks=blocks,
+        heads=arch.heads,
+        kv_heads=arch.kv_heads,
+        head_dim=arch.head_dim,
+        device=like.device,
+        dtype=like.dtype,
+    )
+    return Model(arch, weights, max_len), backend
+
+
+def _sizes(config: EngineConfig, arch: Architecture, element_bytes: int) -> tuple[int, int]:
     """Blocks of the cache and the longest sequence: one of full length always fits when it is alone."""
-    per_block = cache_block_bytes(BLOCK, arch.layers, arch.kv_heads, arch.head_dim, 4)
+    per_block = cache_block_bytes(BLOCK, arch.layers, arch.kv_heads, arch.head_dim, element_bytes)
     blocks = config.kv_mib * 2**20 // per_block
     wanted = config.max_model_len or min(arch.max_positions, blocks * BLOCK)
     if wanted > arch.max_positions:

@@ -6,6 +6,7 @@ operations are what small models are bound by (see docs/engine.md).
 
 import math
 from collections.abc import Mapping
+from typing import Protocol
 
 import torch
 from torch.nn.functional import embedding, linear, rms_norm, silu
@@ -53,6 +54,18 @@ def rotary_frequencies(rope: Rope, dim: int) -> torch.Tensor:
     return (1 - blend) * plain / rope.factor + blend * plain
 
 
+class Forward(Protocol):
+    """What runs a model, whatever it does it with."""
+
+    def forward(self, tokens: torch.Tensor, positions: torch.Tensor, backend: Backend) -> torch.Tensor:
+        """See Model."""
+        ...
+
+    def logits(self, hidden: torch.Tensor) -> torch.Tensor:
+        """See Model."""
+        ...
+
+
 class Model:
     """A model with its weights; ``positions`` says how far the table of rotations reaches."""
 
@@ -79,8 +92,8 @@ class Model:
         return x
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
-        """Scores (rows, vocab) of the token after each of these hidden states (rows, hidden)."""
-        return _project(self._norm(hidden, self._weights["norm"]), self._head)
+        """Scores (rows, vocab), float32, of the token after each of these hidden states (rows, hidden)."""
+        return _project(self._norm(hidden, self._weights["norm"]), self._head).float()
 
     def _norm(self, x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
         return rms_norm(x, weight.shape, weight, self.arch.norm_eps)
@@ -116,6 +129,6 @@ def _feed_forward(layer: Weights, x: torch.Tensor) -> torch.Tensor:
 
 
 def _rotate(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
-    """Turn the pairs (i, i + dim / 2) of each head; x (T, heads, dim), cos and sin (T, 1, dim / 2)."""
+    """Turn the pairs (i, i + dim / 2) of each head; x (T, heads, dim), cos and sin (T, 1, dim / 2) in float32."""
     left, right = x.chunk(2, dim=-1)
-    return torch.cat((left * cos - right * sin, right * cos + left * sin), dim=-1)
+    return torch.cat((left * cos - right * sin, right * cos + left * sin), dim=-1).to(x.dtype)

@@ -3,7 +3,7 @@
 import torch
 
 from engine.attention import Backend
-from engine.model import Model
+from engine.model import Forward
 from engine.sampler import Row, Sampled, sample
 from engine.sequence import Step
 
@@ -11,7 +11,7 @@ from engine.sequence import Step
 class Runner:
     """A model on its backend. ``launch`` does not wait for the device, ``run`` does."""
 
-    def __init__(self, model: Model, backend: Backend, device: torch.device | None = None) -> None:
+    def __init__(self, model: Forward, backend: Backend, device: torch.device | None = None) -> None:
         self._device = device or torch.device("cpu")
         self._model = model
         self._backend = backend
@@ -54,4 +54,6 @@ class Runner:
         return self._model.logits(hidden[self._put(wanted)]) if wanted else hidden[:0]
 
     def _put(self, numbers: list[int]) -> torch.Tensor:
-        return torch.tensor(numbers, device=self._device)
+        if self._device.type == "cpu":
+            return torch.tensor(numbers)
+        return torch.tensor(numbers, pin_memory=True).to(self._device, non_blocking=True)

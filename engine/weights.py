@@ -26,8 +26,12 @@ log = logging.getLogger(__name__)
 _FORM = 1  # of the cached file; another number never reads the old ones
 
 
-def join(checkpoint: Checkpoint, arch: Architecture) -> dict[str, torch.Tensor]:
-    """All weights of ``arch``. Raises ModelError naming a tensor that is missing or has another shape."""
+def join(checkpoint: Checkpoint, arch: Architecture, dtype: torch.dtype = torch.float32,
+         device: torch.device | None = None) -> dict[str, torch.Tensor]:  # fmt: skip
+    """All weights of ``arch``, each converted while it is copied to its place on ``device``.
+
+    So no more than one tensor is in memory twice. Raises ModelError naming one that is missing or has another shape.
+    """
     weights = {}
     for name, shape in weight_shapes(arch).items():
         parts = [checkpoint.read(part) for part in checkpoint.parts(name)]
@@ -35,7 +39,10 @@ def join(checkpoint: Checkpoint, arch: Architecture) -> dict[str, torch.Tensor]:
             found = ", ".join(f"{part} {tuple(tensor.shape)}" for part, tensor in
                               zip(checkpoint.parts(name), parts, strict=True))  # fmt: skip
             raise ModelError(f"the weights do not fit their configuration: {name} must be {shape}, but found {found}")
-        weights[name] = (torch.cat(parts) if len(parts) > 1 else parts[0]).contiguous()
+        whole = torch.empty(shape, dtype=dtype, device=device)
+        for part, place in zip(parts, torch.split(whole, [len(part) for part in parts]), strict=True):
+            place.copy_(part)
+        weights[name] = whole
     return weights | checkpoint.extras()
 
 
@@ -91,10 +98,11 @@ class WeightCache:
             yield
 
 
-def load(checkpoint: Checkpoint, arch: Architecture, cache: WeightCache | None) -> dict[str, torch.Tensor]:
-    """The weights, by way of the cache if there is one."""
+def load(checkpoint: Checkpoint, arch: Architecture, cache: WeightCache | None, dtype: torch.dtype = torch.float32,
+         device: torch.device | None = None) -> dict[str, torch.Tensor]:  # fmt: skip
+    """The weights, by way of the cache if there is one: that is for float32 on the CPU."""
     if cache is None:
-        return join(checkpoint, arch)
+        return join(checkpoint, arch, dtype, device)
     found = cache.load()
     if found is not None:
         return found

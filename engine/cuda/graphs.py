@@ -11,6 +11,7 @@ import torch
 
 from engine.attention import Backend
 from engine.cuda.attention import PagedBackend
+from engine.model import Forward
 
 
 class Graph(Protocol):
@@ -56,7 +57,7 @@ def sizes(most: int) -> list[int]:
 class GraphedModel:
     """A model whose decode steps are replayed. Stands where a ``Model`` stands."""
 
-    def __init__(self, model: "Forward", backend: PagedBackend, most_rows: int, hidden: torch.Tensor,
+    def __init__(self, model: Forward, backend: PagedBackend, most_rows: int, hidden: torch.Tensor,
                  record: Callable[[Callable[[], None]], Graph]) -> None:  # fmt: skip
         """``hidden``: an empty tensor of the model's width, dtype and device."""
         self._model = model
@@ -102,15 +103,3 @@ class GraphedModel:
 
     def _next(self, count: int) -> int | None:
         return next((rows for rows in self._sizes if rows >= count and rows in self._graphs), None)
-
-
-class Forward(Protocol):
-    """What a model does."""
-
-    def forward(self, tokens: torch.Tensor, positions: torch.Tensor, backend: Backend) -> torch.Tensor:
-        """See Model."""
-        ...
-
-    def logits(self, hidden: torch.Tensor) -> torch.Tensor:
-        """See Model."""
-        ...

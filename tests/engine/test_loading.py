@@ -229,3 +229,16 @@ def test_replicas_that_start_together_convert_once(tiny_model: Path, tmp_path: P
 def test_a_device_that_is_absent_is_named_with_what_to_check(tiny_model: Path) -> None:
     with pytest.raises(ConfigError, match="--device cuda: PyTorch sees no CUDA device; is the driver loaded"):
         load_model(settings(tiny_model, device="cuda"))
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_a_model_of_half_the_bytes_says_nearly_the_same(dtype: str, tiny_model: Path) -> None:
+    whole, half = load_model(settings(tiny_model)), load_model(settings(tiny_model, dtype=dtype))
+    scores = []
+    for model in (whole, half):
+        model.scheduler.add(wish("a", 20))
+        step = model.scheduler.schedule()
+        assert step is not None
+        scores.append(model.runner.logits(step))
+    assert scores[1].dtype == torch.float32
+    assert torch.nn.functional.cosine_similarity(*scores).min() > 0.99

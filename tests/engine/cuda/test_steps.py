@@ -9,10 +9,10 @@ import torch
 from engine.attention_gather import GatherBackend
 from engine.blocks import BlockPool
 from engine.cuda.attention import BLOCK, PagedBackend
-from engine.cuda.graphs import Eager, Forward, GraphedModel, sizes
+from engine.cuda.graphs import Eager, GraphedModel, sizes
 from engine.cuda.model import FusedModel
 from engine.loading import _from_folder
-from engine.model import Model
+from engine.model import Forward, Model
 from engine.sequence import Sampling, Sequence, Span, Step
 from engine.weights import join
 from tests.engine.tiny import FAMILIES, config, write_model
