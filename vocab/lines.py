@@ -108,11 +108,15 @@ class HoldLine(Line, frozen=True, kw_only=True, tag="hold"):
     rule: str | None = None
 
 
-class Target(msgspec.Struct, frozen=True):
-    """Where a replica is to start."""
+class Target(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Where a replica is to start: these GPUs, by rank, of ``node``.
+
+    ``nodes``: of a group over several nodes the node of each GPU; the first leads it, and is ``node``.
+    """
 
     node: str
     gpus: tuple[str, ...]
+    nodes: tuple[str, ...] = ()
 
 
 class ActionLine(Line, frozen=True, kw_only=True, tag="action"):

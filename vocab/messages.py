@@ -161,7 +161,11 @@ class BatchAck(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReplicaSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """A replica that a node should have, and in which phase."""
+    """A replica that a node should have, and in which phase.
+
+    ``members`` are all of it, by rank, on whatever node: each agent starts one process for those of its own node.
+    ``leader``: of a group over several nodes the address of the first, where its processes meet at ``leader_port``.
+    """
 
     replica: str
     deployment: str
@@ -174,6 +178,13 @@ class ReplicaSpec(msgspec.Struct, frozen=True, kw_only=True):
     drain_s: float = 120.0
     kill_s: float = 10.0
     options: dict[str, Any] = {}
+    leader: str = ""
+    leader_port: int = 0
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Its nodes by rank; the first leads."""
+        return tuple(dict.fromkeys(member.node for member in self.members))
 
 
 class HoldSpec(msgspec.Struct, frozen=True, kw_only=True):

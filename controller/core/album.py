@@ -54,7 +54,7 @@ class Album:
         self._draw_replicas(name)
 
     def _draw_replicas(self, name: str) -> None:
-        living = self._fleet.roster.at(name)
+        living = [replica for replica in self._fleet.roster.at(name) if replica.node == name]
         self._replicas[name] = tuple(look.replica(self._fleet, replica) for replica in living)
 
     def _freshen(self, name: str) -> None:

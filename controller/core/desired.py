@@ -1,10 +1,14 @@
 """What a node is told: its holds, its replicas and their phases, the orders that are out. A pure look.
 
 A replica stays in the list until it has ended, so an agent that missed a message still converges. The
-agent's own fences are not told back to it.
+agent's own fences are not told back to it. Of a group over several nodes the leader alone is drained: it ends the
+requests that are open, for which it needs the others, and these are stopped once it has exited.
 """
 
+from urllib.parse import urlsplit
+
 from controller.core.fleet.fleet import Fleet
+from controller.core.fleet.groups import has_ended, port_of
 from controller.core.fleet.kinds import REPAIRS
 from controller.core.fleet.replicas import Life, Replica
 from controller.core.fleet.settings import Pool
@@ -78,12 +82,14 @@ def _is_on(fleet: Fleet, gpu: str | None, node: str) -> bool:
 
 def _replicas(fleet: Fleet, node: str) -> tuple[ReplicaSpec, ...]:
     here = sorted(fleet.roster.at(node), key=lambda replica: replica.id)
-    return tuple(_spec(fleet, replica) for replica in here if not replica.observed)
+    return tuple(_spec(fleet, replica, node) for replica in here if not replica.observed)
 
 
-def _spec(fleet: Fleet, replica: Replica) -> ReplicaSpec:
+def _spec(fleet: Fleet, replica: Replica, node: str) -> ReplicaSpec:
     deployment = fleet.deployments.get(replica.deployment) or Deployment(name=replica.deployment)
     stage = fleet.life(replica)
+    if stage is Life.DRAIN and node != replica.node:
+        stage = Life.STOP if _has_left(fleet, replica) else Life.RUN
     said = fleet.ledger.of_subject(replica.subject, SAID_BY[stage])
     return ReplicaSpec(
         replica=replica.id,
@@ -97,11 +103,28 @@ def _spec(fleet: Fleet, replica: Replica) -> ReplicaSpec:
         drain_s=deployment.drain_s,
         kill_s=deployment.kill_s,
         options=deployment.options,
+        leader=_address(fleet, replica.node) if replica.is_group else "",
+        leader_port=port_of(replica.id) if replica.is_group else 0,
     )
+
+
+def _has_left(fleet: Fleet, replica: Replica) -> bool:
+    """Whether the leader of a group that is drained runs no more."""
+    leads = replica.part(replica.node)
+    return fleet.node(replica.node).has_told if leads is None else has_ended(leads)
+
+
+def _address(fleet: Fleet, node: str) -> str:
+    """Where others reach a node: the host of its agent's own address, else its name."""
+    facts = fleet.node(node).facts
+    return (urlsplit(facts.address).hostname if facts is not None else None) or node
 
 
 def _members(replica: Replica) -> tuple[Member, ...]:
     """As its agent reports them, else in the order of its placement."""
+    if replica.is_group:
+        pairs = zip(replica.places, replica.gpus, strict=True)
+        return tuple(Member(node=node, gpu=gpu, rank=rank) for rank, (node, gpu) in enumerate(pairs))
     if replica.status is not None and replica.status.members:
         return replica.status.members
     return tuple(Member(node=replica.node, gpu=gpu, rank=rank) for rank, gpu in enumerate(replica.gpus))
@@ -115,7 +138,10 @@ def _orders(fleet: Fleet, node: str) -> tuple[Order, ...]:
         if action.of in ON_THE_NODE and (action.subject.node == node or _is_on(fleet, action.subject.gpu, node))
     ]
     restarts = [a for a in started if a.of is ActionKind.RESTART_REPLICA and a.state is ActionState.ORDERED]
-    found += [_order(a) for a in restarts if (r := fleet.roster.find(a.subject.replica)) and r.node == node]
+    for action in restarts:
+        replica = fleet.roster.find(action.subject.replica)
+        if replica is not None and replica.node == node and not replica.is_group:
+            found.append(_order(action))
     return tuple(sorted(found, key=lambda order: order.id))
 
 

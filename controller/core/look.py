@@ -124,6 +124,7 @@ def replica(fleet: Fleet, replica: Replica) -> ReplicaView:
         owner=str(status.owner) if status and status.owner else "",
         serves=status.serves if status else True,
         engine=(status.engine if status else "") or (deployment.engine if deployment else ""),
+        nodes=replica.nodes if replica.is_group else (),
     )
 
 
@@ -137,6 +138,7 @@ def _deployment(fleet: Fleet, deployment: Deployment, now: float, seen: dict[str
         ready=sum(replica.is_ready for replica in fleet.roster.of(deployment.name)),
         min_ready=deployment.min_ready,
         gpus_per_replica=deployment.gpus_per_replica,
+        nodes_per_replica=deployment.nodes_per_replica,
         short_because=why_short(fleet, deployment, now, seen),
     )
 

@@ -118,7 +118,7 @@ def _move(fleet: Fleet, replica: Replica, starts: list[ActionLine]) -> Move:
     return Move(
         replica=replica.id,
         deployment=replica.deployment,
-        where=Target(node=replica.node, gpus=replica.gpus),
+        where=Target(node=replica.node, gpus=replica.gpus, nodes=replica.places),
         to=to,
         waits=None if to is not None else start.why if start is not None else "nobody starts another",
         requests=_requests(replica),

@@ -67,7 +67,7 @@ def _of_replica(fleet: Fleet, replica: Replica, now: float) -> Iterator[StateLin
             return
         line = StateLine(at=now, subject=replica.subject, from_=before, to=to, why=why)
         if replica.start is None:
-            where = Target(node=replica.node, gpus=replica.gpus)
+            where = Target(node=replica.node, gpus=replica.gpus, nodes=replica.places)
             line = replace(line, deployment=replica.deployment, target=where, observed=replica.observed)
         yield line
 
@@ -88,7 +88,9 @@ def _why_replica(fleet: Fleet, replica: Replica, to: ReplicaState) -> str:
             return f"it is shut: {hold.subject.gpu or hold.subject.node} is held by {hold.owner}: {hold.reason}"
     if status is not None and status.exit is not None:
         return f"exit: {status.exit.reason or status.exit.text or status.exit.code}"
-    return "its agent reports it so" if status is not None else f"placed on {replica.node}"
+    if status is not None:
+        return "its agents report it so" if replica.is_group else "its agent reports it so"
+    return f"placed on {', '.join(replica.nodes)}"
 
 
 _ENDING = (ActionKind.DRAIN, ActionKind.STOP_REPLICA)

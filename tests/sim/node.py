@@ -45,6 +45,8 @@ class Process(msgspec.Struct):
 class Node:
     """One node with its GPUs, replicas and spool."""
 
+    driver: str | None = None
+
     def __init__(self, name: str, gpus: int = 8, level: Level = Level.REPAIR, group: int = 1) -> None:
         self.name = name
         self.gpus = tuple(f"GPU-{name}-{index}" for index in range(gpus))
@@ -69,6 +71,7 @@ class Node:
         self.answered: set[str] = set()
         self.paused = False
         self.booting = False
+        self.slow = False  # it starts nothing for now
 
     # -- what happens to it ---------------------------------------------------------------------------
 
@@ -202,7 +205,7 @@ class Node:
     def _converge(self, spec: ReplicaSpec, now: float) -> None:
         process = self.processes.get(spec.replica)
         if process is None:
-            if spec.phase == "run" and not self._is_held(spec) and not self._is_fenced(spec):
+            if spec.phase == "run" and not self.slow and not self._is_held(spec) and not self._is_fenced(spec):
                 self.processes[spec.replica] = Process(spec, now)
             return
         process.spec = spec
@@ -216,7 +219,12 @@ class Node:
                 process.exit = Exit(code=0, reason="drained")
         elif spec.phase == "stop":
             process.exit = Exit(code=3, reason="stopped")
-        elif process.drain_at is not None and now - process.drain_at >= DRAIN_S and not self._is_held(spec):
+        elif (
+            len(spec.nodes) == 1
+            and process.drain_at is not None
+            and now - process.drain_at >= DRAIN_S
+            and not self._is_held(spec)
+        ):
             self.processes[spec.replica] = Process(spec, now)  # told to exit it has ended, and is wanted again
 
     def _is_held(self, spec: ReplicaSpec) -> bool:
@@ -278,6 +286,7 @@ class Node:
             booting=self.booting,
             virtual=True,
             level=self.level,
+            driver=self.driver,
             gpus=tuple(
                 GpuIdentity(uuid=uuid, index=index, pci=f"0000:{index + 1:02x}:00", name="NVIDIA H100 80GB HBM3")
                 for index, uuid in enumerate(self.gpus)

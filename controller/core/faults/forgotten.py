@@ -48,8 +48,8 @@ def _node_of(fleet: Fleet, condition: ConditionLine) -> str | None:
     if subject.gpu in fleet.gpus:
         return fleet.gpus[subject.gpu or ""].node
     replica = fleet.roster.find(subject.replica)
-    if replica is not None:
-        return replica.node
+    if replica is not None and not replica.is_group:
+        return replica.node  # of a group it is whose agent said so
     events = (fleet.ledger.events[key].node for key in condition.events if key in fleet.ledger.events)
     return subject.node or next(events, None)
 

@@ -101,7 +101,8 @@ class Fleet:
         """A replica has become ready: its node and GPUs can carry one."""
         replica = self.roster.find(line.subject.replica)
         if replica is not None:
-            places = (Subject(node=replica.node), *(Subject(gpu=gpu) for gpu in replica.gpus))
+            nodes, gpus = replica.nodes, replica.gpus
+            places = (*(Subject(node=node) for node in nodes), *(Subject(gpu=gpu) for gpu in gpus))
             self.ledger.started_at |= dict.fromkeys(places, line.at)
 
     def begin(self, now: float) -> None:
@@ -167,6 +168,8 @@ class Fleet:
             self._watch(identity.uuid)
         if facts.remembers_since is not None and facts.remembers_since != since:
             self.doubt_memory(facts, now)
+        if booted:
+            self.roster.tear(facts.node)
         self.touch(Subject(node=facts.node))
 
     def doubt_memory(self, facts: NodeFacts, now: float) -> None:
@@ -266,7 +269,7 @@ class Fleet:
     def word_of(self, replica: Replica) -> ReplicaState:
         """A replica's word; after a restart the last one, until its node has been heard again."""
         last = self.ledger.words.get(replica.subject)
-        if last is not None and self.node(replica.node).replicas_at is None:
+        if last is not None and any(self.node(node).replicas_at is None for node in replica.nodes):
             return ReplicaState(last)
         return replicas.word(self.ledger, replica)
 

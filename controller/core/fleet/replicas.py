@@ -8,12 +8,13 @@ from enum import StrEnum
 
 import msgspec
 
+from controller.core.fleet import groups
 from controller.core.fleet.kinds import STARTED
 from controller.core.fleet.ledger import Ledger
 from vocab.events import Scope
 from vocab.lines import HoldLine, Subject
 from vocab.messages import ReplicaStatus
-from vocab.states import REPLICA_MOVES, ActionKind, ActionState, NodeState, ReplicaState
+from vocab.states import REPLICA_MOVES, ActionKind, ActionState, ReplicaState
 
 CRASH_LOOP = "crash_loop"  # the reason that an agent gives when its attempt budget is used up
 
@@ -35,7 +36,11 @@ class Life(StrEnum):
 
 
 class Replica(msgspec.Struct):
-    """One replica. ``start`` is the action that made it (None: adopted), ``status`` its agent's last word."""
+    """One replica. ``start`` is the action that made it (None: adopted), ``status`` its agent's last word.
+
+    A group over several nodes has the node of each GPU in ``places``, its leader in ``node``, the last words of its
+    agents in ``parts`` by node, and what these add up to in ``status``. ``torn``: why it is a group no longer.
+    """
 
     id: str
     deployment: str
@@ -45,6 +50,36 @@ class Replica(msgspec.Struct):
     status: ReplicaStatus | None = None
     looped: bool = False  # it was a crash loop: that stays its word
     observed: bool = False  # found on its node, started by somebody else: never signalled
+    places: tuple[str, ...] = ()
+    parts: dict[str, ReplicaStatus] = {}
+    torn: str = ""
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The nodes that it has members on; the first leads."""
+        return tuple(dict.fromkeys(self.places)) if self.places else (self.node,)
+
+    @property
+    def is_group(self) -> bool:
+        """Whether its members are on several nodes."""
+        return bool(self.places)
+
+    def part(self, node: str) -> ReplicaStatus | None:
+        """What the agent of one of its nodes says of it."""
+        return self.parts.get(node) if self.places else self.status
+
+    def hear(self, node: str, said: ReplicaStatus | None) -> None:
+        """An agent says how it is, or (None) names it no longer."""
+        if not self.places:
+            self.status = said
+            return
+        if said is None:
+            self.parts.pop(node, None)
+        else:
+            if groups.was_lost(self.parts.get(node), said):
+                self.torn = f"its member on {node} is gone"
+            self.parts[node] = said
+        self.status = groups.joined(self.nodes, self.parts)
 
     @property
     def subject(self) -> Subject:
@@ -59,7 +94,8 @@ class Replica(msgspec.Struct):
     @property
     def is_clean(self) -> bool:
         """Whether nothing of it is left: no process, no memory."""
-        return self.is_dead and self.status is not None and not self.status.leftovers
+        parts = [self.part(node) for node in self.nodes]
+        return self.is_dead and all(part and groups.has_ended(part) and not part.leftovers for part in parts)
 
     @property
     def is_remains(self) -> bool:
@@ -114,10 +150,12 @@ def is_on_bad_gpu(ledger: Ledger, replica: Replica) -> bool:
 
 def _against(ledger: Ledger, replica: Replica) -> list[HoldLine]:
     """The policy's holds for open incidents that are about its GPUs, or about its node and so about it."""
-    if replica.node not in ledger.held and ledger.held.isdisjoint(replica.gpus):
+    nodes = replica.nodes
+    if ledger.held.isdisjoint(nodes) and ledger.held.isdisjoint(replica.gpus):
         return []
     holds = [hold for gpu in replica.gpus for hold in ledger.standing(Subject(gpu=gpu), "policy")]
-    holds += [h for h in ledger.standing(Subject(node=replica.node), "policy") if _takes(ledger, h, replica)]
+    of_nodes = (hold for node in nodes for hold in ledger.standing(Subject(node=node), "policy"))
+    holds += [hold for hold in of_nodes if _takes(ledger, hold, replica)]
     return [hold for hold in holds if hold.incident in ledger.open_incidents]
 
 
@@ -140,7 +178,7 @@ def is_leaving(ledger: Ledger, replica: Replica) -> bool:
     """Whether it will go: its GPU is held for a fault, a drain was asked for, its node is lost, or it ends already."""
     if life(ledger, replica) is not Life.RUN or incident_of(ledger, replica) is not None:
         return True
-    if replica.node in ledger.lost:
+    if not ledger.lost.isdisjoint(replica.nodes):
         return True
     if replica.id not in ledger.told_to_go:
         return False
@@ -159,7 +197,7 @@ def word(ledger: Ledger, replica: Replica) -> ReplicaState:
         return ReplicaState.CRASH_LOOP if CRASH_LOOP in codes and stage is Life.RUN else _dead_word(stage, status)
     if stage in {Life.DRAIN, Life.STOP}:
         return ReplicaState.DRAINING
-    if ledger.words.get(Subject(node=replica.node)) == NodeState.LOST:
+    if not ledger.lost.isdisjoint(replica.nodes):
         return ReplicaState.FAILED
     if _has_failed(ledger, replica, codes):
         return ReplicaState.CRASH_LOOP if CRASH_LOOP in codes else ReplicaState.FAILED

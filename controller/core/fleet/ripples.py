@@ -46,7 +46,8 @@ class Ripples:
             self._touch_replica(subject.replica)
         elif subject.deployment is not None:
             self._work.deployments[subject.deployment] = None
-            self._work.untold |= dict.fromkeys(replica.node for replica in self._roster.of(subject.deployment))
+            found = self._roster.of(subject.deployment)
+            self._work.untold |= dict.fromkeys(node for replica in found for node in replica.nodes)
             self._work.turn(subject.deployment)
         else:
             self._touch_leave()
@@ -75,14 +76,16 @@ class Ripples:
         if replica is None:
             return
         self._note(replica)
-        self._work.turn(replica.node)
+        for node in replica.nodes:
+            self._work.turn(node)
         for uuid in replica.gpus:
             self._work.words[Subject(gpu=uuid)] = None
             self._work.unsure[uuid] = None
 
     def _note(self, replica: Replica) -> None:
         self._work.words[replica.subject] = None
-        self._work.looks[replica.node] = self._work.untold[replica.node] = None
+        for node in replica.nodes:
+            self._work.looks[node] = self._work.untold[node] = None
         self._work.replicas[replica.id] = None
         self._work.doubtful[replica.id] = None
         self._work.deployments[replica.deployment] = None
@@ -109,7 +112,7 @@ class Ripples:
         gpu = self._gpus.get(subject.gpu or "")
         node = gpu.node if gpu is not None else subject.node
         replicas += self._roster.on(subject.gpu) if subject.gpu else self._roster.at(subject.node or "")
-        names = (node or "", *(each.node for each in replicas), *(each.deployment for each in replicas))
+        names = (node or "", *(at for each in replicas for at in each.nodes), *(each.deployment for each in replicas))
         return list(dict.fromkeys(names))
 
     def restless(self) -> list[IncidentLine]:

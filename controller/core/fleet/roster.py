@@ -12,6 +12,7 @@ from vocab.messages import ReplicaStatus
 from vocab.states import ActionKind, ActionState, ReplicaState
 
 GAVE_UP = "replica/gave_up"  # the rule under which a replica that its agent no longer restarts is taken away
+BROKEN = "replica/group_broken"  # ... a group of which a part has ended by itself, or which stands still
 FAILURES_KEPT = 64  # of a deployment: many more than a window's budget
 _FAILED = frozenset({ActionState.FAILED, ActionState.TIMED_OUT})
 _ENDS = frozenset({ActionKind.DRAIN, ActionKind.STOP_REPLICA})
@@ -38,7 +39,9 @@ class Roster:
             return
         if line.target is not None and self.find(name) is None:
             found = isinstance(line, StateLine) and line.observed
-            self.add(Replica(name, line.deployment or "", line.target.node, line.target.gpus, observed=found))
+            where = line.target
+            places = where.nodes
+            self.add(Replica(name, line.deployment or "", where.node, where.gpus, observed=found, places=places))
         replica = self.find(name)
         if replica is None or isinstance(line, StateLine):
             if replica is not None and isinstance(line, StateLine):
@@ -51,7 +54,7 @@ class Roster:
             if line.state in _FAILED:
                 self._fail(replica, line.at)
         elif line.of in _ENDS and line.state is ActionState.DONE and not replica.observed:
-            if line.rule == GAVE_UP and line.incident is None:
+            if line.rule in {GAVE_UP, BROKEN} and line.incident is None:
                 self._fail(replica, line.at)
             self._depart(replica)
 
@@ -59,7 +62,8 @@ class Roster:
         """One that runs, or will."""
         self.living[replica.id] = replica
         self._of[replica.deployment][replica.id] = None
-        self._at[replica.node][replica.id] = None
+        for node in replica.nodes:
+            self._at[node][replica.id] = None
         for gpu in replica.gpus:
             self._on[gpu][replica.id] = None
 
@@ -76,7 +80,8 @@ class Roster:
     def _remove(self, replica: Replica) -> None:
         self.living.pop(replica.id, None)
         self._of[replica.deployment].pop(replica.id, None)
-        self._at[replica.node].pop(replica.id, None)
+        for node in replica.nodes:
+            self._at[node].pop(replica.id, None)
         for gpu in replica.gpus:
             self._on[gpu].pop(replica.id, None)
 
@@ -94,7 +99,7 @@ class Roster:
         return [replica for replica in found if not replica.observed] if deployment in self.ours else found
 
     def at(self, node: str) -> list[Replica]:
-        """The living replicas of a node."""
+        """The living replicas with a member on a node."""
         return [self.living[name] for name in self._at.get(node, ())]
 
     def failures(self, deployment: str, since: float) -> list[tuple[float, tuple[str, ...]]]:
@@ -110,22 +115,36 @@ class Roster:
             elif replica is not None and replica.observed and _moved(replica, status):
                 self._remove(replica)  # its server loads on one GPU after the other, or its owner changed it
                 replica = self._adopt(node, status)
-            if replica is not None:
-                before, replica.status = replica.status, status
+            if replica is not None and (not replica.is_group or node in replica.nodes):
+                before = replica.part(node)
+                replica.hear(node, status)
                 if before is None or _essence(before) != _essence(status):
                     yield replica
 
     def _adopt(self, node: str, status: ReplicaStatus) -> Replica:
-        gpus = tuple(member.gpu for member in status.members)
-        replica = Replica(status.replica, status.deployment, node, gpus, observed=status.observed)
+        members = status.members
+        nodes = {member.node for member in members}
+        is_group = node in nodes and len(nodes) > 1 and not status.observed
+        if is_group:
+            members = tuple(sorted(members, key=lambda member: member.rank))
+        places = tuple(member.node for member in members) if is_group else ()
+        gpus = tuple(member.gpu for member in members)
+        leads = places[0] if places else node
+        replica = Replica(status.replica, status.deployment, leads, gpus, observed=status.observed, places=places)
         self.add(replica)
         return replica
+
+    def tear(self, node: str) -> None:
+        """A node has booted: its parts of groups are gone, and no agent starts one part anew."""
+        for replica in self.at(node):
+            if replica.is_group:
+                replica.torn = replica.torn or f"{node} has booted"
 
     def miss(self, node: str, listed: set[str]) -> Iterator[Replica]:
         """The replicas that their agent named before and names no longer."""
         for replica in self.at(node):
-            if replica.id not in listed and replica.status is not None:
-                replica.status = None
+            if replica.id not in listed and replica.part(node) is not None:
+                replica.hear(node, None)
                 yield replica
 
 

@@ -20,6 +20,8 @@ from vocab.messages import GpuStatus, Item, NodeFacts, ReplicaStatus
 class Deployment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """A model to be kept running: ``replicas`` of it, never fewer than ``min_ready`` serving by our own doing.
 
+    ``gpus_per_replica`` are all GPUs of one replica; with ``nodes_per_replica`` more than one it is a group over so
+    many nodes, with equally many GPUs on each.
     ``gpus`` pins it to these GPUs (empty: any). The seconds are those of a drain: ``prestop_s`` out of
     rotation, then up to ``drain_s`` for open requests, then ``kill_s`` between TERM and KILL. ``manager_kill_s``: what
     a manager that is not Corral leaves from its stop to SIGKILL (None: not known).
@@ -28,6 +30,7 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     name: str
     replicas: int = 1
     gpus_per_replica: int = 1
+    nodes_per_replica: int = 1
     min_ready: int = 1
     model: str = ""
     engine: str = "torch"
@@ -38,6 +41,11 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     kill_s: float = 10.0
     manager_kill_s: float | None = None
     managed_by: str = "corral"  # or systemd-unit, kubernetes, slurm, hook, none: who starts its replicas
+
+    @property
+    def gpus_per_node(self) -> int:
+        """How many GPUs of one node a replica takes."""
+        return self.gpus_per_replica // self.nodes_per_replica
 
 
 class Stimulus(msgspec.Struct, frozen=True, kw_only=True, tag_field="stimulus"):

@@ -76,6 +76,7 @@ class ReplicaView(msgspec.Struct, frozen=True, kw_only=True):
     owner: str = ""  # of an observed one
     serves: bool = True  # False: others' GPU work that is no server
     engine: str = ""
+    nodes: tuple[str, ...] = ()  # of a group over several nodes: all of them; ``node`` leads it
 
 
 class DeploymentView(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,6 +93,7 @@ class DeploymentView(msgspec.Struct, frozen=True, kw_only=True):
     ready: int
     min_ready: int
     gpus_per_replica: int
+    nodes_per_replica: int = 1
     short_because: str | None = None
 
 

@@ -1,14 +1,17 @@
-"""Placement: on which GPUs a replica starts. All its members are on one node; a tie is decided by a hash of ids.
+"""Placement: on which GPUs a replica starts. Its members are on one node; a tie is decided by a hash of ids.
 
 A GPU takes work if it is fresh and answers, in service, not held, not failed or lost, without a replica, its node is
 live and has booted, is nobody else's to give work to, and no condition blocks it (memory that nobody owns up to, a
 driver that could start nothing).
 A replica of several GPUs stays within an NVLink island where it can. Then spread comes before density: a node with
 fewer replicas of the deployment first, then members on one NUMA node, then a node with less room left over.
+A group takes equally many GPUs of several nodes, ranked like that, of one driver version and, where there is room, in
+one failure domain: all of it or nothing.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
+from typing import Any
 
 from controller.core.fleet.fleet import Fleet
 from controller.core.fleet.free import Free, way
@@ -64,11 +67,13 @@ def choose(
     *,
     spares: bool = True,
 ) -> Target | None:
-    """Where the replica goes, on no node of ``but``; None if no node has room for all its members.
+    """Where the replica goes, on no node of ``but``; None if there is no room for all its members.
 
     ``spares``: it may take what a pool keeps for replacements.
     """
     search = _Search(fleet, deployment, replica, now, but, spares=spares)
+    if deployment.nodes_per_replica > 1:
+        return search.group(deployment.nodes_per_replica)
     options = [search.option(node) for node in search.special]
     if not deployment.gpus:
         options += search.others()
@@ -76,7 +81,8 @@ def choose(
     return None if found is None else Target(node=found[1], gpus=search.pick(found[1]))
 
 
-Option = tuple[tuple[object, ...], str]  # rank and node
+Option = tuple[tuple[Any, ...], str]  # rank and node
+Company = tuple[bool, str, str]  # whether it is of several domains; which domain, and which driver version
 
 
 class _Search:
@@ -89,11 +95,12 @@ class _Search:
         self, fleet: Fleet, deployment: Deployment, replica: str, now: float, but: frozenset[str], *, spares: bool
     ) -> None:
         self._fleet, self._now, self._replica, self._but, self._spares = fleet, now, replica, but, spares
-        self._wanted, self._pinned = deployment.gpus_per_replica, frozenset(deployment.gpus)
+        self._wanted, self._pinned = deployment.gpus_per_node, frozenset(deployment.gpus)
+        self._whole = deployment.gpus_per_replica
         self._free = _look(fleet, now)
         since = now - fleet.settings.limits.window_s
         self._burnt = {gpu for _, gpus in fleet.roster.failures(deployment.name, since) for gpu in gpus}
-        self._there = Counter(other.node for other in fleet.roster.of(deployment.name))
+        self._there = Counter(node for other in fleet.roster.of(deployment.name) for node in other.nodes)
         known = (fleet.gpus.get(uuid) for uuid in sorted(self._burnt | self._pinned))
         self.special = list(dict.fromkeys([*self._there, *(gpu.node for gpu in known if gpu is not None)]))
 
@@ -110,6 +117,42 @@ class _Search:
                 yield option
             if apart <= least:
                 return
+
+    def group(self, size: int) -> Target | None:
+        """Where all members of a group of so many nodes go; its leader is on the best of them."""
+        domains = self._domains()
+        found: dict[Company, list[Option]] = defaultdict(list)
+        good: Counter[Company] = Counter()
+        least, kinds = self._free.least_apart(self._wanted), not domains
+        known = self.special if self._pinned else [*self.special, *self._free.nodes(self._wanted, self._replica)]
+        for node in dict.fromkeys(known):
+            option = self.option(node)
+            if option is None:
+                continue
+            rank = option[0]
+            facts = self._fleet.node(node).facts
+            driver = (facts.driver if facts is not None else None) or ""
+            for company in (*((False, name, driver) for name in domains.get(node, ())), (True, "", driver)):
+                found[company].append(option)
+                good[company] += not rank[0] and (rank[1], rank[3]) <= least and not rank[2]
+                if good[company] == size and company[0] is kinds:
+                    return self._joined(sorted(found[company])[:size])  # what comes later is not better
+        rooms = ((company[0], sorted(options)[:size]) for company, options in found.items() if len(options) >= size)
+        best = min(rooms, default=None)
+        return None if best is None else self._joined(best[1])
+
+    def _domains(self) -> dict[str, list[str]]:
+        """The failure domains of each node."""
+        found: dict[str, list[str]] = defaultdict(list)
+        for name, nodes in self._fleet.domains.items():
+            for node in nodes:
+                found[node].append(name)
+        return found
+
+    def _joined(self, options: list[Option]) -> Target:
+        picks = [(node, gpu) for _, node in options for gpu in self.pick(node)]
+        nodes, gpus = zip(*picks, strict=True)
+        return Target(node=nodes[0], gpus=gpus, nodes=nodes)
 
     def option(self, node: str) -> Option | None:
         """A node's rank: the least is the best. None if it has no room."""
@@ -134,7 +177,7 @@ class _Search:
         return [gpu for gpu in found if not pinned or gpu.identity.uuid in pinned]
 
     def _is_kept(self, node: str) -> bool:
-        return not self._spares and self._free.keeps(self._fleet.pool_of(node), self._wanted)
+        return not self._spares and self._free.keeps(self._fleet.pool_of(node), self._whole)
 
     def _nearest(self, node: str, gpus: list[Gpu]) -> tuple[Apart, list[list[Gpu]]]:
         unburnt = [gpu for gpu in gpus if gpu.identity.uuid not in self._burnt]

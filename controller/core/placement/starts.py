@@ -11,7 +11,7 @@ import msgspec
 
 from controller.core.fleet.fleet import Fleet
 from controller.core.fleet.names import action_id, replica_id
-from controller.core.fleet.replicas import incident_of
+from controller.core.fleet.replicas import Replica, incident_of
 from controller.core.fleet.settings import START_TTL_S
 from controller.core.fleet.stimuli import Deployment
 from controller.core.placement.placement import choose
@@ -69,6 +69,11 @@ def _obstacle(fleet: Fleet, deployment: Deployment, now: float) -> Obstacle | No
     if broken is not None:
         fleet.agenda.remind(until, Subject(deployment=deployment.name))
         return Obstacle("its last starts failed", broken)
+    if deployment.nodes_per_replica > 1:
+        broken, until = budget.group_starts(fleet, deployment.name, now)
+        if broken is not None:
+            fleet.agenda.remind(until, Subject(deployment=deployment.name))
+            return Obstacle("back-off after a group that failed", broken)
     limit = fleet.settings.limits.loads_model
     loads = sum(start.deployment == deployment.name for start in _loading(fleet))
     if loads < limit:
@@ -93,7 +98,8 @@ def _room(
     fleet: Fleet, deployment: Deployment, replica: str, now: float, *, spares: bool
 ) -> tuple[Target | None, bool]:
     """Where it goes, and whether there was room only on nodes that load as much as they may."""
-    at = Counter(start.target.node for start in _loading(fleet) if start.target is not None)
+    targets = [start.target for start in _loading(fleet) if start.target is not None]
+    at = Counter(node for target in targets for node in {target.node, *target.nodes})
     full = {node for node, loads in at.items() if loads >= fleet.settings.limits.loads_node}
     target = choose(fleet, deployment, replica, now, frozenset(full), spares=spares)
     if target is not None or not full:
@@ -158,7 +164,7 @@ def _new_name(fleet: Fleet, deployment: str) -> str:
 def _without_replacement(fleet: Fleet, deployment: str) -> Iterator[str]:
     """The incidents of replicas that will go and for which no start was ordered, the oldest first."""
     replicas = fleet.roster.of(deployment)
-    found = [incident_of(fleet.ledger, replica) or _lost_with(fleet, replica.node) for replica in replicas]
+    found = [incident_of(fleet.ledger, replica) or _lost_with(fleet, replica) for replica in replicas]
     if not any(found):
         return
     starts = (fleet.ledger.actions[key] for key in fleet.ledger.starts_of.get(deployment, ()))
@@ -172,9 +178,8 @@ def _without_replacement(fleet: Fleet, deployment: str) -> Iterator[str]:
             yield incident
 
 
-def _lost_with(fleet: Fleet, node: str) -> str | None:
-    """The incident of a node that is lost."""
-    if fleet.node_state(node) != NodeState.LOST:
-        return None
-    keys = fleet.ledger.incidents_of.get(Subject(node=node), ())
+def _lost_with(fleet: Fleet, replica: Replica) -> str | None:
+    """The incident of a node of it that is lost."""
+    lost = (node for node in replica.nodes if fleet.node_state(node) == NodeState.LOST)
+    keys = (key for node in lost for key in fleet.ledger.incidents_of.get(Subject(node=node), ()))
     return next((key for key in keys if fleet.ledger.incidents[key].code == "node_lost"), None)

@@ -12,6 +12,7 @@ from controller.core.policy.policy import OWNER
 from vocab.lines import Budget, HoldLine, Subject
 from vocab.states import Health
 
+BACKOFF_S = 10.0  # after a group that failed, doubled each time: nobody restarts its parts in place
 TWO_ALWAYS = 2  # GPUs of one node: one may be a fault of another
 NODES_PER_REPAIR = 20  # one more repair at a time for each
 
@@ -137,3 +138,13 @@ def starts(fleet: Fleet, deployment: str, now: float) -> tuple[Budget | None, fl
     if len(failed) < limits.starts:
         return None, until
     return Budget(limit=limits.starts, used=len(failed), of=f"failed starts in {limits.window_s:g} s"), until
+
+
+def group_starts(fleet: Fleet, deployment: str, now: float) -> tuple[Budget | None, float]:
+    """Whether the back-off after the last group of a deployment that failed is over, and when it will be."""
+    failed = [at for at, _ in fleet.roster.failures(deployment, now - fleet.settings.limits.window_s)]
+    pause_s = BACKOFF_S * 2 ** (len(failed) - 1) if failed else 0.0
+    until = max(failed, default=now) + pause_s
+    if now >= until:
+        return None, until
+    return Budget(limit=0, used=len(failed), of=f"groups that failed less than {pause_s:g} s ago"), until

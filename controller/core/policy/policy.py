@@ -11,6 +11,7 @@ import msgspec
 
 from controller.core.fleet.fleet import Fleet
 from controller.core.fleet.ladder import needs_repair
+from controller.core.fleet.replicas import Replica
 from controller.core.fleet.settings import EVIDENCE_S
 from controller.core.policy import shadow
 from controller.core.policy.pause import why_on
@@ -73,6 +74,14 @@ def may_act(
 ) -> Verdict:
     """``may`` for the level that an action needs."""
     return may(fleet, node, NEEDED_LEVEL[of], now, incident, code)
+
+
+def may_act_on(
+    fleet: Fleet, replica: Replica, of: ActionKind, now: float, incident: IncidentLine | None = None
+) -> Verdict:
+    """``may_act`` where a replica runs: of a group on every node of it."""
+    verdicts = [may_act(fleet, node, of, now, incident) for node in replica.nodes]
+    return next((verdict for verdict in verdicts if verdict.leave is not Leave.GO), verdicts[0])
 
 
 def is_able(fleet: Fleet, node: str, of: ActionKind) -> bool:

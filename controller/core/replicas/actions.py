@@ -10,6 +10,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from controller.core.fleet.fleet import Fleet
+from controller.core.fleet.groups import has_ended
 from controller.core.fleet.kinds import REPAIRS, STARTED
 from controller.core.fleet.names import token
 from controller.core.fleet.remind import end_of
@@ -129,9 +130,20 @@ def _restarted(fleet: Fleet, action: ActionLine, replica: Replica) -> Moved:
 
 
 def _is_gone(fleet: Fleet, action: ActionLine, replica: Replica) -> bool:
-    """Whether the node told its list after the order, without this one."""
-    told = fleet.node(replica.node).replicas_at
-    return replica.status is None and told is not None and told > fleet.ledger.ordered_at.get(action.id, action.at)
+    """Whether each node told its list after the order, without this one; a node that is lost cannot tell of a group."""
+    if not replica.is_group:
+        return _is_unlisted(fleet, action, replica, replica.node)
+    parts = {node: replica.part(node) for node in replica.nodes if node not in fleet.ledger.lost}
+    return all(
+        _is_unlisted(fleet, action, replica, node) or (part is not None and has_ended(part) and not part.leftovers)
+        for node, part in parts.items()
+    )
+
+
+def _is_unlisted(fleet: Fleet, action: ActionLine, replica: Replica, node: str) -> bool:
+    told = fleet.node(node).replicas_at
+    ordered = fleet.ledger.ordered_at.get(action.id, action.at)
+    return replica.part(node) is None and told is not None and told > ordered
 
 
 def _has_new_boot(fleet: Fleet, action: ActionLine) -> bool:

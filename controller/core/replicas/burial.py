@@ -26,11 +26,11 @@ def bury(fleet: Fleet, now: float) -> Iterator[ActionLine | StateLine]:
     for replica in changed(fleet):
         if fleet.life(replica) is not Life.RUN:
             continue
-        if not fleet.patience.knows(replica.node, now):
+        if not all(fleet.patience.knows(node, now) for node in replica.nodes):
             fleet.work.keep_replica(replica.id)
         elif replica.is_dead:
             yield from _ended(fleet, replica, now)
-        elif replica.is_absent and fleet.node(replica.node).has_told:
+        elif replica.is_absent and all(fleet.node(node).has_told for node in replica.nodes):
             yield from _absent(fleet, replica, now)
 
 

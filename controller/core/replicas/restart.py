@@ -92,6 +92,8 @@ def _can_help(fleet: Fleet, replica: Replica, now: float) -> bool:
         return False
     if any(fleet.health(gpu) in {Health.FAILED, Health.LOST} for gpu in replica.gpus):
         return False
+    if replica.is_group and (replica.is_dead or replica.torn):
+        return False  # it is stopped as a whole, and another one starts
     if replica.is_dead and len(_tries(fleet, replica, now)) >= TRIES:
         return False
     start = fleet.ledger.actions.get(replica.start or "")

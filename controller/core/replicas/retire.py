@@ -17,7 +17,7 @@ from controller.core.fleet.settings import OWNER_S
 from controller.core.fleet.stimuli import Deployment
 from controller.core.policy import budget
 from controller.core.policy.place import place_of
-from controller.core.policy.policy import OWNER, Leave, Verdict, may_act, rule_of
+from controller.core.policy.policy import OWNER, Leave, Verdict, may_act_on, rule_of
 from controller.core.replicas import owners, restart
 from controller.core.replicas.actions import draw, placed_anew
 from vocab.lines import ActionLine, Budget, IncidentLine, Subject
@@ -53,7 +53,7 @@ def empty(fleet: Fleet, incident: IncidentLine, now: float) -> Iterator[ActionLi
     for replica in replicas_at(fleet, incident):
         if fleet.life(replica) is not Life.RUN or replica.is_dead:
             continue
-        verdict = may_act(fleet, replica.node, ActionKind.DRAIN, now, incident)
+        verdict = may_act_on(fleet, replica, ActionKind.DRAIN, now, incident)
         if verdict.leave is Leave.WOULD:
             yield from would_drain(fleet, replica, for_incident(fleet, incident), verdict.why, now)
         elif verdict.leave is Leave.GO:
@@ -83,7 +83,7 @@ def asked(fleet: Fleet, now: float) -> Iterator[ActionLine]:
     for action in fleet.ledger.live(ActionKind.DRAIN):
         replica = fleet.roster.living.get(action.subject.replica or "")
         if action.incident is None and action.state is ActionState.WAITING and replica is not None:
-            if action.rule != ASKED and may_act(fleet, replica.node, ActionKind.DRAIN, now).leave is not Leave.GO:
+            if action.rule != ASKED and may_act_on(fleet, replica, ActionKind.DRAIN, now).leave is not Leave.GO:
                 continue
             for line in when_spared(fleet, replica, Errand(action.rule), now):
                 yield from unless_said(fleet, replace(line, id=action.id))
@@ -97,7 +97,7 @@ def ask(fleet: Fleet, replica: Replica, why: str, now: float) -> ActionLine:
 
 def drain_surplus(fleet: Fleet, replica: Replica, now: float) -> Iterator[ActionLine]:
     """Drain a replica that is one too many."""
-    verdict = may_act(fleet, replica.node, ActionKind.DRAIN, now)
+    verdict = may_act_on(fleet, replica, ActionKind.DRAIN, now)
     if verdict.leave is Leave.WOULD:
         yield from would_drain(fleet, replica, Errand(SURPLUS), verdict.why, now)
     elif verdict.leave is Leave.GO:
@@ -119,7 +119,7 @@ def await_spare(fleet: Fleet, replica: Replica, errand: Errand, why: str, now: f
 
 def when_spared(fleet: Fleet, replica: Replica, errand: Errand, now: float) -> Iterator[ActionLine]:
     """Order the drain if the replica can be spared; say what it waits for if no replacement is on its way."""
-    if not (fleet.patience.may_place(now) and fleet.patience.knows(replica.node, now)):
+    if not (fleet.patience.may_place(now) and all(fleet.patience.knows(node, now) for node in replica.nodes)):
         return
     owner = restart.owner(fleet, replica)
     deployment = fleet.deployments.get(replica.deployment)
@@ -210,7 +210,7 @@ def cut_off(fleet: Fleet, now: float) -> Iterator[ActionLine]:
             verdict = Verdict(Leave.GO)
         else:
             led_by = fleet.ledger.incidents.get(late.incident or "")
-            verdict = may_act(fleet, replica.node, ActionKind.STOP_REPLICA, now, led_by)
+            verdict = may_act_on(fleet, replica, ActionKind.STOP_REPLICA, now, led_by)
         if verdict.leave is Leave.GO:
             why = f"its {late.of} {late.state}: {late.why}"
             yield from unless_said(fleet, stop(fleet, replica, errand, ActionState.ORDERED, why, now))
