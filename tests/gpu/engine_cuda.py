@@ -26,7 +26,7 @@ TIE = 1e-3
 def agreement(device: str) -> tuple[int, int, float]:
     """Cases whose tokens equal the oracle's up to the first tie, all cases, and tokens a second over them."""
     oracle = json.loads((ROOT / "tests/data/oracle_smollm2.json").read_text())
-    model = load_model(settings(Path("smollm2"), model="smollm2", kv_mib=512, device=device))
+    model = load_model(settings(Path("smollm2"), model="smollm2", kv_mib=512, device=device, dtype="float32"))
     wishes = [
         Sequence(case["name"], list(case["prompt_ids"]), Sampling(max_tokens=len(case["tokens"])), 0.0)
         for case in oracle["cases"]
