@@ -107,7 +107,7 @@ class Agent:
         self.hands = Hands(
             node=node, level=config.level, state_dir=config.state_dir, pause_file=config.pause_file, clock=clock,
             hardware=self.hardware, loop=self.loop, latest=self.latest, supervisor=self.supervisor, warden=self.warden,
-            export=self.export, diag=self.diag,
+            export=self.export, diag=self.diag, observed=self.observed if config.observe_replicas else None,
         )  # fmt: skip
         self.warden.hands = self.hands
         self.tls = Contexts(config.tls)
@@ -153,6 +153,7 @@ class Agent:
             self.supervisor.run(),
             self.uplink.run(),
             self.hands.run(),
+            self.hands.attend_units(),
             self._renew_profiling(),
             *map(self._watch, sources),
         ]

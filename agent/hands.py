@@ -9,11 +9,15 @@ from agent.diag.diag import Diag
 from agent.executor.evidence import Evidence
 from agent.executor.executor import Executor
 from agent.executor.journal import Entry, Journal
+from agent.executor.site_units import SiteUnits
+from agent.executor.unit_book import UnitBook
 from agent.executor.work import Work
 from agent.export import Export
 from agent.hardware import Hardware
 from agent.latest import Latest
 from agent.loop import Loop
+from agent.observed.source import ObservedSource
+from agent.replicas.door import Door
 from agent.replicas.identity import family
 from agent.replicas.supervisor import Supervisor
 from agent.warden import Warden
@@ -21,6 +25,22 @@ from vocab.clock import Clock
 from vocab.messages import ActionItem, Order
 from vocab.observations import AnyObservation, Check, GpuSample
 from vocab.states import ActionKind, ActionState, Level
+
+REPAIRS = frozenset({ActionKind.RESET_GPU, ActionKind.REBOOT_NODE, ActionKind.VALIDATE})
+
+
+class _Doors:
+    """The doors of engines on this node, each opened when it is needed."""
+
+    async def close(self, url: str) -> bool:
+        """Have it admit nobody new."""
+        async with Door() as door:
+            return (await door.close(url, "draining")).taken
+
+    async def reopen(self, url: str) -> None:
+        """Have it admit again."""
+        async with Door() as door:
+            await door.reopen(url)
 
 
 class Hands:
@@ -41,6 +61,7 @@ class Hands:
         warden: Warden,
         export: Export,
         diag: Diag,
+        observed: ObservedSource | None = None,
     ) -> None:
         self._export = export
         self._node = node
@@ -63,6 +84,19 @@ class Hands:
             learnt=self._learnt,
             settle_s=hardware.slow_s,
         )
+        self._units = SiteUnits(
+            UnitBook(state_dir / "units.json"),
+            self._helper,
+            seen=observed.statuses if observed is not None else tuple,
+            has_looked=observed.has_looked if observed is not None else bool,
+            boot_id=hardware.boot_id,
+            level=level if observed is not None else Level.OBSERVE,
+            clock=clock,
+            paused=lambda: warden.is_paused or pause_file.exists(),
+            report=self._report,
+            learnt=self._learnt_units,
+            door=_Doors(),
+        )
 
     def _work(self, objection: Callable[[Entry], str | None]) -> Work:
         return Work(
@@ -77,12 +111,24 @@ class Hands:
     async def run(self) -> None:
         """Finish what was begun, then carry out orders, until cancelled."""
         if self._warden.desired is not None:
-            self._executor.take(self._warden.desired.orders, old=True)
+            self._take(self._warden.desired.orders, old=True)
         await self._executor.run()
+
+    async def attend_units(self) -> None:
+        """The same of what concerns units of the site."""
+        await self._units.run()
+
+    def takes(self, order: Order) -> bool:
+        """Whether an order is for these hands."""
+        return order.of in REPAIRS or self._units.takes(order)
 
     def order(self, orders: Sequence[Order]) -> None:
         """All orders that stand for this node."""
-        self._executor.take(orders)
+        self._take(orders, old=False)
+
+    def _take(self, orders: Sequence[Order], *, old: bool) -> None:
+        self._executor.take([order for order in orders if order.of in REPAIRS], old=old)
+        self._units.take([order for order in orders if order.of not in REPAIRS and self._units.takes(order)], old=old)
 
     def _report(self, order: Order, state: ActionState, why: str) -> None:
         item = ActionItem(
@@ -93,6 +139,7 @@ class Hands:
             token=order.token,
             state=state,
             gpu=order.gpu,
+            replica=order.replica,
             error=why or None,
         )
         if state is not ActionState.RUNNING:
@@ -101,6 +148,10 @@ class Hands:
 
     def _learnt(self, able: tuple[ActionKind, ...]) -> None:
         self._latest.abilities = able
+        self._loop.wake_uplink()
+
+    def _learnt_units(self, units: tuple[str, ...]) -> None:
+        self._latest.units = units
         self._loop.wake_uplink()
 
     def _readings(self) -> bytes:

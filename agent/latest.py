@@ -64,6 +64,7 @@ class Latest:
         self.sources: dict[str, SourceView] = {}
         self.events: OrderedDict[str, Event] = OrderedDict()
         self.abilities: tuple[ActionKind, ...] | None = None
+        self.units: tuple[str, ...] = ()  # of the site, that may be stopped here
         self.remembers_since: float | None = None
         self._replicas: dict[str, tuple[ReplicaSeen, float]] = {}
 
@@ -165,6 +166,7 @@ class Latest:
             unknown_because=unknown,
             remembers_since=self.remembers_since,
             abilities=self.abilities,
+            units=self.units,
         )
 
     def ready(self) -> tuple[bool, str]:

@@ -32,7 +32,6 @@ from vocab.states import ActionKind, ActionState, Level
 log = logging.getLogger(__name__)
 
 LEVELS = list(Level)
-HANDS = frozenset({ActionKind.RESET_GPU, ActionKind.REBOOT_NODE, ActionKind.VALIDATE})
 REFUSAL = "this agent performs no {of}: do it by hand, then release the GPU"
 
 
@@ -65,7 +64,11 @@ class Replicas(Protocol):
 
 
 class Orders(Protocol):
-    """Who carries out repairs and validations."""
+    """Who carries out repairs and validations, and what concerns units of the site."""
+
+    def takes(self, order: Order) -> bool:
+        """Whether an order is for them."""
+        ...
 
     def order(self, orders: Sequence[Order]) -> None:
         """All orders that stand for this node."""
@@ -164,7 +167,7 @@ class Warden:
         """Take a new Desired; the answers to its orders."""
         self.desired = desired
         self._publish()
-        theirs = [order for order in desired.orders if self.hands is not None and order.of in HANDS]
+        theirs = [order for order in desired.orders if self.hands is not None and self.hands.takes(order)]
         if self.hands is not None:
             self.hands.order(theirs)
         fresh = [order for order in desired.orders if order.id not in self.answered and order not in theirs]

@@ -84,6 +84,7 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     unknown_because: str | None = None  # why no GPU can be read, if none can
     remembers_since: float | None = None  # its own clock; of what it opened before it knows nothing
     abilities: tuple[ActionKind, ...] | None = None  # the repairs that it has the means for; None: it did not say
+    units: tuple[str, ...] = ()  # of the site, that it may stop and start: by name or template
 
 
 class GpuStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -207,6 +208,8 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     replica: str | None = None
     gpus: tuple[str, ...] = ()  # the disruption set
     attempt: int = 1
+    prestop_s: float = 0.0  # of the drain of a replica that a unit of the site runs: as of a ReplicaSpec
+    drain_s: float = 0.0
 
 
 class Desired(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,6 +11,9 @@ class Hands:
     def __init__(self):
         self.orders = []
 
+    def takes(self, order):
+        return order.of is not ActionKind.POWER_CYCLE
+
     def order(self, orders):
         self.orders.append([order.id for order in orders])
 
