@@ -9,6 +9,7 @@ from typing import Any
 
 from agent.latest import Latest
 from agent.series import Family, Labels
+from vocab.activity import activity
 from vocab.catalogue.codes import XIDS
 from vocab.events import Severity
 from vocab.metrics.agent import FIRMWARE, FULL, GPU, INSTANCE, LINK, READINGS
@@ -42,6 +43,7 @@ def families(latest: Latest, standing: Standing, now: float) -> Iterator[Family]
     yield _of("corral_gpu_up", {(gpu,): float(_good(sample)) for gpu, sample in samples.items()})
     reads: dict[Labels, float] = {(gpu,): view.good_at for gpu, view in latest.gpus.items() if view.good_at is not None}
     yield _of("corral_gpu_last_read_timestamp_seconds", reads)
+    yield from _activities(samples)
     yield _of("corral_gpu_fenced", {(gpu,): float(gpu in standing.fenced) for gpu in samples})
     yield _of("corral_gpu_held", {(gpu,): float(standing.held.get(gpu, 0)) for gpu in samples})
     linked = {gpu: sample for gpu, sample in samples.items() if sample and sample.links}
@@ -112,6 +114,14 @@ def _figures(samples: Samples, name: str) -> dict[Labels, float]:
 
 def _good(sample: GpuSample | None) -> bool:
     return sample is not None and sample.error is None and sample.readings is not None
+
+
+def _activities(samples: Samples) -> Iterator[Family]:
+    """What each GPU does, as far as its counters say."""
+    found = {gpu: activity(sample.readings) if sample else None for gpu, sample in samples.items()}
+    known = {gpu: doing for gpu, doing in found.items() if doing is not None}
+    yield _of("corral_gpu_activity", {(gpu, one.doing, one.by): 1.0 for gpu, one in known.items()})
+    yield _of("corral_gpu_activity_ratio", {(gpu,): one.share for gpu, one in known.items()})
 
 
 def _down(sample: GpuSample) -> float:

@@ -13,24 +13,12 @@ from agent.probes.figures import finding, read
 from agent.probes.probe import Clear, Verdict
 from agent.probes.scene import Scene
 from agent.probes.streak import NEEDED
+from vocab.activity import contradicts
 from vocab.observations import AnyObservation, GpuSample
-from vocab.readings import Readings
 
 CODE = "activity_contradiction"
-BUSY = 0.95
-SM_IDLE = 0.10  # hung collectives still show 0.06: a few warps spin
-POWER_IDLE = 0.20  # of the limit: hung boards of 700 W draw 70 W
 WINDOW_S = 120.0  # kernels that load weights or compile can look like this for a minute
 SHOWN = ("utilization_ratio", "sm_active_ratio", "tensor_active_ratio", "dram_active_ratio", "power_w", "power_limit_w")
-
-
-def contradicts(readings: Readings) -> bool | None:
-    """Whether the counters contradict each other; None where one of them is not known."""
-    busy, active = readings.utilization_ratio, readings.sm_active_ratio
-    power, limit = readings.power_w, readings.power_limit_w
-    if busy is None or active is None or power is None or not limit:
-        return None
-    return busy >= BUSY and active <= SM_IDLE and power < POWER_IDLE * limit
 
 
 class Doubt(msgspec.Struct):

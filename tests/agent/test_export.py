@@ -82,6 +82,15 @@ def test_what_an_engine_says_of_itself_is_there_as_it_says_it_and_nothing_else()
     assert scrape.value("corral_agent_engine_steps_total", replica="r1") is None
 
 
+def test_what_a_gpu_does_is_one_word_and_none_where_its_counters_do_not_say():
+    scrape = Scrape()
+    scrape.take(sample(9.0, 3, utilization_ratio=1.0, sm_active_ratio=0.5, dram_active_ratio=0.75))
+    scrape.take(sample(9.0, 4, utilization_ratio=1.0))
+    assert scrape.value("corral_gpu_activity", gpu=uuid(3), doing="memory-bound", by="") == 1
+    assert scrape.value("corral_gpu_activity_ratio", gpu=uuid(3)) == 0.75
+    assert scrape.value("corral_gpu_activity_ratio", gpu=uuid(4)) is None
+
+
 def test_a_missing_reading_has_no_series_and_is_never_zero():
     scrape = Scrape()
     scrape.take(sample(9.0, 3, power_w=70.0))
@@ -109,7 +118,7 @@ def test_index_name_and_address_stand_on_the_info_metric_alone():
     scrape.take(*(full(9.0, index) for index in range(8)))
     for name, *labels in scrape.series():
         if name != "corral_gpu_info" and name.startswith("corral_gpu_"):
-            assert {label for label, _ in labels} <= {"gpu", "xid"}
+            assert {label for label, _ in labels} <= {"gpu", "xid", "doing", "by"}
     info = [dict(labels) for name, *labels in scrape.series() if name == "corral_gpu_info"]
     assert {i["index"] for i in info} == set("01234567")
     assert {i["virtual"] for i in info} == {"false"}

@@ -70,6 +70,8 @@ GPU: tuple[Metric, ...] = (
     _row("gpu_info", Kind.INFO, "What the GPU is; 1.", "gpu", "index", "name", "pci", "node", "virtual"),
     _row("gpu_up", _G, "1 if the last read of the GPU worked, 0 if it failed or is too old.", "gpu"),
     _row("gpu_last_read_timestamp_seconds", _G, "When the GPU was last read with success.", "gpu"),
+    _row("gpu_activity", _G, "1 for the word that says what the GPU does; what throttles it.", "gpu", "doing", "by"),
+    _row("gpu_activity_ratio", _G, "Share of the roof that binds it, or of its time: see docs/utilization.md.", "gpu"),
     _row("gpu_fenced", _G, "1 while this agent fences the GPU.", "gpu"),
     _row("gpu_held", _G, "Holds of the controller on the GPU.", "gpu"),
     _row("gpu_nvlinks_down", _G, "NVLinks of the GPU that are not up.", "gpu"),
