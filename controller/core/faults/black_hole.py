@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from controller.core.fleet.fleet import Fleet
 from controller.core.fleet.ledger import FailedStart
 from controller.core.fleet.names import hold_id
+from controller.core.policy import budget
 from controller.core.policy.policy import OWNER, Leave, may
 from vocab.events import Event, Evidence, Scope, Source, event_id, rfc3339
 from vocab.lines import EventLine, HoldLine, IncidentLine, Subject
@@ -98,9 +99,11 @@ def _hold(fleet: Fleet, incident: IncidentLine, now: float) -> Iterator[HoldLine
     if node is None or key in ledger.holds or key in ledger.lifted:
         return
     verdict = may(fleet, node, Level.CORDON, now, incident)
-    if verdict.leave is Leave.LATER or (verdict.leave is Leave.WOULD and key in ledger.would_holds):
+    broken = budget.cordons(fleet, subject, node, now)
+    go = verdict.leave is Leave.GO and broken is None
+    if verdict.leave is Leave.LATER or (not go and key in ledger.would_holds):
         return
-    go = verdict.leave is Leave.GO
+    why = verdict.why if broken is None else f"{broken.used:g} of {broken.limit:g} {broken.of}"
     root = ledger.events.get(incident.root)
     reason = f"{CODE}: {root.text if root else 'replicas fail here'}"
     yield HoldLine(
@@ -109,8 +112,9 @@ def _hold(fleet: Fleet, incident: IncidentLine, now: float) -> Iterator[HoldLine
         id=key,
         op="placed" if go else "would_place",
         owner=OWNER,
-        reason=reason if go else f"{reason}; not now: {verdict.why}",
+        reason=reason if go else f"{reason}; not now: {why}",
         incident=incident.id,
         clears_on=ClearsOn.PERSON,
+        budget=None if go or verdict.why else broken,
         rule=CODE,
     )

@@ -10,7 +10,7 @@ from controller.core.fleet.kinds import REPAIRS, STARTED
 from controller.core.fleet.replicas import Life, Replica, is_leaving
 from controller.core.policy.policy import OWNER
 from vocab.lines import Budget, HoldLine, Subject
-from vocab.states import Health
+from vocab.states import Health, NodeState
 
 BACKOFF_S = 10.0  # after a group that failed, doubled each time: nobody restarts its parts in place
 TWO_ALWAYS = 2  # GPUs of one node: one may be a fault of another
@@ -94,7 +94,8 @@ def floor(fleet: Fleet, replica: Replica) -> Budget | None:
     """Replicas that would serve without this one, against the deployment's ``min_ready``.
 
     Serving is what is ready and, of those that will go, what still steps: the gateway falls back on it. A
-    replica that does not step, or whose GPU is lost, serves nobody: taking it away costs nothing.
+    replica that does not step, or whose GPU is lost, serves nobody: taking it away costs nothing. Of one whose node
+    has fallen silent nobody knows: it is not counted on.
     """
     deployment = fleet.deployments.get(replica.deployment)
     if deployment is None or not replica.is_stepping or is_lost(fleet, replica):
@@ -112,9 +113,15 @@ def is_lost(fleet: Fleet, replica: Replica) -> bool:
 
 
 def _serves(fleet: Fleet, replica: Replica) -> bool:
-    if fleet.life(replica) is not Life.RUN or is_lost(fleet, replica):
+    if fleet.life(replica) is not Life.RUN or not is_reliable(fleet, replica):
         return False
     return replica.is_stepping if is_leaving(fleet.ledger, replica) else replica.is_ready
+
+
+def is_reliable(fleet: Fleet, replica: Replica) -> bool:
+    """Whether what it said last can be counted on when another one is to go: its nodes report, its GPUs are there."""
+    live = all(fleet.node_state(node) == NodeState.LIVE for node in replica.nodes)
+    return live and not is_lost(fleet, replica)
 
 
 def repairs(fleet: Fleet) -> Budget | None:

@@ -190,7 +190,7 @@ def _is_replacement_coming(fleet: Fleet, deployment: Deployment) -> bool:
 
 def _is_replaced(fleet: Fleet, deployment: Deployment) -> bool:
     ready = [r for r in fleet.roster.of(deployment.name) if r.is_ready and not is_leaving(fleet.ledger, r)]
-    return len(ready) >= deployment.replicas
+    return sum(budget.is_reliable(fleet, replica) for replica in ready) >= deployment.replicas
 
 
 def changed(fleet: Fleet) -> list[Replica]:

@@ -3,12 +3,13 @@
 import pytest
 
 from controller.core.faults.black_hole import CODE, WINDOW_S
+from controller.core.fleet.settings import Limits, Settings
 from controller.core.fleet.stimuli import Deployment
 from tests.controller.core.conftest import MakeWorld
 from tests.sim.node import Node
 from tests.sim.world import World
 from vocab.events import Event
-from vocab.lines import EventLine, Subject
+from vocab.lines import EventLine, HoldLine, Subject
 from vocab.states import ClearsOn
 
 CHAT = Deployment(name="chat", replicas=1)
@@ -40,6 +41,17 @@ def test_three_replicas_of_two_deployments_that_died_on_a_node_close_it(world: W
     assert event.fields == {"failed": ["r0", "r1", "r2"], "said": "CUDA error 999"}
     (hold,) = world.placed()
     assert (hold.subject, hold.clears_on) == (Subject(node="n2"), ClearsOn.PERSON)
+
+
+def test_a_hole_is_closed_only_where_the_budget_has_room(make_world: MakeWorld) -> None:
+    world = make_world(CHAT, nodes=3, settings=Settings(limits=Limits(cordons=1)))
+    world.nodes["n1"].hit(world.nodes["n1"].gpus[0], "xid:79", world.now)
+    world.run(4)
+    for number, deployment in enumerate(("a", "a", "b")):
+        fail(world, world.nodes["n2"], f"r{number}", deployment, gpu=number)
+    assert [hold.rule for hold in world.placed()] == ["xid:79"]
+    (would,) = [line for line in world.lines if isinstance(line, HoldLine) and line.op == "would_place"]
+    assert (would.rule, would.budget is not None) == (CODE, True)
 
 
 def test_what_runs_in_a_hole_is_left_alone_and_nothing_new_comes(world: World) -> None:

@@ -1,7 +1,7 @@
 """Silence is unknown, never a fault. Lost is what others say too."""
 
 from controller.core.fleet.settings import REBOOT_TTL_S
-from controller.core.fleet.stimuli import Reached
+from controller.core.fleet.stimuli import Deployment, Reached
 from tests.controller.core.conftest import MakeWorld
 from tests.sim.node import Node
 from tests.sim.world import World
@@ -24,6 +24,18 @@ def test_a_silent_node_is_unknown_after_fifteen_seconds_and_nothing_is_done(make
     assert line.at == silent_at + 15.0
     assert len(world.ordered()) == before
     assert not [line for line in world.lines if isinstance(line, HoldLine)]
+
+
+def test_what_runs_on_a_silent_node_is_not_counted_on_when_another_replica_is_to_go(make_world: MakeWorld) -> None:
+    world = make_world(Deployment(name="chat", replicas=2, min_ready=1), nodes=2, gpus=1)
+    world.nodes["n1"].silent = True
+    world.run(20)
+    world.ask("drain", node="n2", reason="look")
+    world.run(60)
+    assert world.ordered(ActionKind.DRAIN) == []
+    world.nodes["n1"].silent = False
+    world.run(6)
+    assert len(world.ordered(ActionKind.DRAIN)) == 1
 
 
 def test_a_node_that_reports_seldom_is_waited_for_longer(make_world: MakeWorld) -> None:
