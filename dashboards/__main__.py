@@ -3,7 +3,9 @@
 import sys
 from pathlib import Path
 
-from dashboards import gpu, metrics_page
+from dashboards import corral, fleet, gpu, metrics_page, node, reliability, serving, versions
+
+BOARDS = (fleet, node, gpu, serving, reliability, versions, corral)
 
 REPOSITORY = Path(__file__).parents[1]
 
@@ -11,7 +13,7 @@ REPOSITORY = Path(__file__).parents[1]
 def generated() -> dict[str, bytes]:
     """What is generated, by its path in the repository."""
     return {
-        f"dashboards/json/{gpu.UID}.json": gpu.board(),
+        **{f"dashboards/json/{each.UID}.json": each.board() for each in BOARDS},
         "docs/metrics.md": metrics_page.page().encode(),
     }
 

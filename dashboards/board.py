@@ -7,11 +7,18 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from grafana_foundation_sdk.builders import dashboard
+from grafana_foundation_sdk.builders import dashboard, stat, statetimeline, table, timeseries
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
-from grafana_foundation_sdk.models.dashboard import DashboardCursorSync, VariableRefresh, VariableSort
+from grafana_foundation_sdk.models.dashboard import (
+    DashboardCursorSync,
+    DashboardLinkType,
+    VariableRefresh,
+    VariableSort,
+)
 
 from dashboards.panels import SOURCE
+
+Panels = tuple[stat.Panel | statetimeline.Panel | table.Panel | timeseries.Panel, ...]
 
 _INTERVALS_OWN = frozenset({"auto", "auto_count", "auto_min"})  # the SDK gives them to every kind of variable
 
@@ -28,6 +35,13 @@ def new_board(uid: str, title: str, description: str) -> dashboard.Dashboard:
         .refresh("15s")
         .timezone("browser")
         .tooltip(DashboardCursorSync.CROSSHAIR)
+        .link(
+            dashboard.DashboardLink("Corral")
+            .type(DashboardLinkType.DASHBOARDS)
+            .tags(["corral"])
+            .as_dropdown(True)
+            .keep_time(True)
+        )
         .with_variable(dashboard.DatasourceVariable("datasource").type("prometheus").label("Data source"))
     )
 
@@ -62,6 +76,15 @@ def annotation(name: str, expression: str, text: str, color: str) -> Any:
     }
 
 
+def assemble(made: dashboard.Dashboard, parts: Sequence[tuple[str, Panels]], annotations: Sequence[Any]) -> bytes:
+    """The board's JSON: a titled row for each part."""
+    for title, panels in parts:
+        made = made.with_row(dashboard.Row(title))
+        for panel in panels:
+            made = made.with_panel(panel)
+    return encode(made, annotations)
+
+
 def encode(builder: dashboard.Dashboard, annotations: Sequence[Any] = ()) -> bytes:
     """The board as the JSON that ships: the same bytes for the same board."""
     board = msgspec.json.decode(JSONEncoder(sort_keys=True).encode(builder.build()))
@@ -73,3 +96,12 @@ def encode(builder: dashboard.Dashboard, annotations: Sequence[Any] = ()) -> byt
     for number, panel in enumerate(board["panels"], start=1):
         panel["id"] = number
     return msgspec.json.format(msgspec.json.encode(board, order="sorted"), indent=2) + b"\n"
+
+
+_OPEN = "sum by (severity) (corral_incidents_open)"
+INCIDENT = annotation(
+    "Incident opened",
+    f"{_OPEN} > (sum by (severity) (corral_incidents_open offset 1m) or 0 * {_OPEN})",
+    "severity {{severity}}; anywhere in the fleet: `corral status` says where",
+    "red",
+)

@@ -5,25 +5,13 @@ ran, so one small kernel after another reads 100 %. SM activity and DRAM activit
 and of its memory bandwidth these kernels used; the engine's batch says why.
 """
 
-from grafana_foundation_sdk.builders import dashboard, stat, timeseries
-
-from dashboards.board import annotation, encode, label_variable, new_board
-from dashboards.panels import GREEN, HALF, RED, THIRD, WIDE, YELLOW, Query, lines, number
-
-Panels = tuple[timeseries.Panel | stat.Panel, ...]
+from dashboards.board import INCIDENT, Panels, assemble, label_variable, new_board
+from dashboards.panels import BLUE, GREEN, HALF, RED, SHORT, THIRD, WIDE, YELLOW, Query, lines, number, states
 
 UID = "corral-gpu"
 GPU = '{node="$node",gpu="$gpu"}'  # series of this GPU; the node comes from discovery
 HERE = f"and on (node, replica) corral_engine_gpu_info{GPU}"  # engine series of the replicas on this GPU
 REPLICA = "{{replica}} {{model_name}}"
-
-_OPEN = "sum by (severity) (corral_incidents_open)"
-INCIDENT = annotation(
-    "Incident opened",
-    f"{_OPEN} > (sum by (severity) (corral_incidents_open offset 1m) or 0 * {_OPEN})",
-    "severity {{severity}}; anywhere in the fleet: `corral status` says where",
-    "red",
-)
 
 
 def board() -> bytes:
@@ -33,17 +21,17 @@ def board() -> bytes:
         .with_variable(label_variable("node", "Node", "label_values(corral_gpu_info, node)"))
         .with_variable(label_variable("gpu", "GPU", 'label_values(corral_gpu_info{node="$node"}, gpu)'))
     )
-    for title, panels in (
-        ("Can it be used?", _standing()),
-        ("Is it working? Utilization beside what the chip really does", _truth()),
-        ("What its replicas give it to do", _work()),
-        ("What limits it", _limits()),
-        ("What went wrong", _faults()),
-    ):
-        made = made.with_row(dashboard.Row(title))
-        for panel in panels:
-            made = made.with_panel(panel)
-    return encode(made, (INCIDENT,))
+    return assemble(
+        made,
+        (
+            ("Can it be used?", _standing()),
+            ("Is it working? Utilization beside what the chip really does", _truth()),
+            ("What its replicas give it to do", _work()),
+            ("What limits it", _limits()),
+            ("What went wrong", _faults()),
+        ),
+        (INCIDENT,),
+    )
 
 
 def _standing() -> Panels:
@@ -88,6 +76,23 @@ def _standing() -> Panels:
 
 def _truth() -> Panels:
     return (
+        states(
+            "What it does, in one word",
+            "Good for a serving GPU: memory-bound. Launch-bound and starved GPUs are paid for and not used; hung and"
+            " throttled ones are broken, whatever utilization says. Nothing: its counters do not say.",
+            Query(f"corral_gpu_activity{GPU}", "{{doing}} {{by}}"),
+            {"1": ("yes", BLUE)},
+            width=HALF,
+            height=SHORT,
+        ),
+        states(
+            "Its state, as the controller shows it",
+            "Good: healthy, all the time. What stands between is a fault's way through its repair.",
+            Query(f"corral_gpu_state{GPU} == 1", "{{state}}"),
+            {"1": ("yes", BLUE)},
+            width=HALF,
+            height=SHORT,
+        ),
         lines(
             "Utilization, SM activity, DRAM activity",
             "Good for a serving GPU: SM or DRAM activity high together with utilization. **Utilization near 100 % with"

@@ -5,11 +5,14 @@ for the first time at night.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
-from grafana_foundation_sdk.builders import common, dashboard, prometheus, stat, timeseries
+from grafana_foundation_sdk.builders import common, dashboard, prometheus, stat, statetimeline, table, timeseries
 from grafana_foundation_sdk.models import common as shapes
 from grafana_foundation_sdk.models.dashboard import (
+    DashboardLinkType,
     DataSourceRef,
+    DataTransformerConfig,
     DynamicConfigValue,
     FieldColorModeId,
     Threshold,
@@ -18,13 +21,14 @@ from grafana_foundation_sdk.models.dashboard import (
     ValueMapping,
     ValueMappingResult,
 )
+from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
 SOURCE = DataSourceRef(type_val="prometheus", uid="${datasource}")
 
 WIDE, HALF, THIRD, QUARTER = 24, 12, 8, 6  # of a board's 24 columns
 TALL, SHORT = 8, 4  # rows of 30 pixels
 
-GREEN, YELLOW, RED = "green", "yellow", "red"
+GREEN, YELLOW, RED, BLUE = "green", "yellow", "red", "blue"
 
 
 LIMIT = [  # a limit: thin, dashed, red
@@ -52,8 +56,9 @@ def lines(
     width: int = HALF,
     height: int = TALL,
     most: float | None = None,
+    stacked: bool = False,
 ) -> timeseries.Panel:
-    """Curves over time from zero up; ``most`` fixes the top of the axis."""
+    """Curves over time from zero up; ``most`` fixes the top of the axis, ``stacked`` adds them up."""
     panel = (
         timeseries.Panel()
         .title(title)
@@ -78,6 +83,9 @@ def lines(
     )
     if most is not None:
         panel = panel.max(most)
+    if stacked:
+        panel = panel.fill_opacity(60).line_width(0)
+        panel = panel.stacking(common.StackingConfig().mode(shapes.StackingMode.NORMAL).group("A"))
     for ref, query in zip("ABCDEFGH", queries, strict=False):
         panel = panel.with_target(_target(query, ref).range())
         if query.dashed:
@@ -116,10 +124,83 @@ def number(
         .with_target(_target(query, "A").instant())
     )
     if words:
-        options = {value: ValueMappingResult(text=text, color=color) for value, (text, color) in words.items()}
-        mapping: list[ValueMapping] = [ValueMap(options=options)]
-        panel = panel.mappings(mapping)
+        panel = panel.mappings(_mapping(words))
     return panel
+
+
+def rows(
+    title: str,
+    description: str,
+    query: Query,
+    columns: dict[str, str],
+    *,
+    width: int = WIDE,
+    height: int = TALL,
+    unit: str = "none",
+    value: str | None = None,
+    link: tuple[str, str] | None = None,
+) -> table.Panel:
+    """One row a series: its labels under the names in ``columns``, then its ``value`` if that has a name.
+
+    ``link``: the words and the address of the board that a row leads to; ``${__data.fields.label}`` stands for a label.
+    """
+    names = {**columns, **({"Value": value} if value else {})}
+    hidden = {"Time": True, **({} if value else {"Value": True})}
+    order = {name: place for place, name in enumerate(names)}
+    panel = (
+        table.Panel()
+        .title(title)
+        .description(description)
+        .datasource(SOURCE)
+        .unit(unit)
+        .span(width)
+        .height(height)
+        .filterable(True)
+        .no_value("none")
+        .with_target(_target(query, "A").instant().format(PromQueryFormat.TABLE))
+        .with_transformation(_transformation("filterFieldsByName", include={"names": [*names]}))
+        .with_transformation(_transformation("organize", excludeByName=hidden, indexByName=order, renameByName=names))
+    )
+    if link is not None:
+        text, url = link
+        leads = dashboard.DashboardLink(text).type(DashboardLinkType.LINK).url(f"{url}&${{__url_time_range}}")
+        panel = panel.data_links([leads])
+    return panel
+
+
+def states(
+    title: str,
+    description: str,
+    query: Query,
+    words: dict[str, tuple[str, str]],
+    *,
+    width: int = WIDE,
+    height: int = TALL,
+) -> statetimeline.Panel:
+    """A strip a series over time, coloured by its value; ``words``: (text, colour) of each value."""
+    return (
+        statetimeline.Panel()
+        .title(title)
+        .description(description)
+        .datasource(SOURCE)
+        .unit("none")
+        .span(width)
+        .height(height)
+        .merge_values(True)
+        .show_value(shapes.VisibilityMode.NEVER)
+        .row_height(0.8)
+        .mappings(_mapping(words))
+        .with_target(_target(query, "A").range())
+    )
+
+
+def _transformation(kind: str, **options: Any) -> DataTransformerConfig:
+    return DataTransformerConfig(id_val=kind, options=options)
+
+
+def _mapping(words: dict[str, tuple[str, str]]) -> list[ValueMapping]:
+    options = {value: ValueMappingResult(text=text, color=color) for value, (text, color) in words.items()}
+    return [ValueMap(options=options)]
 
 
 def _target(query: Query, ref: str) -> prometheus.Dataquery:

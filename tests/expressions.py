@@ -30,7 +30,7 @@ PROMETHEUS_OWN = {
 
 GROWTH = frozenset({"rate", "irate", "increase", "resets"})  # only a counter has these
 WHOLE = frozenset({"topk", "bottomk", "limitk"})  # aggregations that keep their input's labels
-TIMES = {"$__rate_interval": "4m", "$__interval": "1m", "$__range": "1h"}  # any duration does
+TIMES = {"$__range_s": "3600", "$__rate_interval": "4m", "$__interval": "1m", "$__range": "1h"}  # any duration does
 
 
 @dataclass(frozen=True)

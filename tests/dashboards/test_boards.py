@@ -13,22 +13,10 @@ import yaml
 from dashboards.__main__ import REPOSITORY, generated
 from tests.expressions import catalogue, check, substitute
 from tests.programs import need
+from tests.units import shown_as
 
 JSON = REPOSITORY / "dashboards" / "json"
 BOARDS = sorted(path.name for path in JSON.glob("*.json"))
-
-# What a metric's name promises about its unit, and the Grafana units that show it as it is.
-UNITS = {
-    "_ratio": {"percentunit"},
-    "_perc": {"percentunit"},  # vLLM's name for a ratio
-    "_watts": {"watt"},
-    "_celsius": {"celsius"},
-    "_hertz": {"hertz"},
-    "_bytes": {"bytes"},
-    "_bytes_total": {"Bps"},
-    "_seconds": {"s"},
-    "_seconds_total": {"percentunit"},  # rate() of seconds is a share of time
-}
 
 
 @pytest.fixture(params=BOARDS)
@@ -109,21 +97,15 @@ def test_every_legend_and_mark_uses_labels_that_the_result_carries(board):
         assert set(re.findall(r"\{\{(\w+)\}\}", text)) <= labels, (expression, text)
 
 
-def test_every_unit_is_that_of_its_metric(board):
+def test_every_unit_is_that_of_its_expression(board):
     for panel, target in targets(board):
         unit = panel["fieldConfig"]["defaults"]["unit"]
-        for name in set(re.findall(r"[a-z_:]+", target["expr"])) & set(catalogue()):
-            if name.endswith("_info"):
-                continue  # it chooses series and is not shown itself
-            suffixes = [suffix for suffix in UNITS if name.endswith(suffix)]
-            fits = UNITS[max(suffixes, key=len)] if suffixes else {"none", "short"}
-            assert unit in fits, (panel["title"], name, unit)
+        assert unit in shown_as(target["expr"]), (panel["title"], target["expr"], unit)
 
 
 def test_every_variable_is_a_label_of_its_metric(board):
     known = catalogue()
     asked = [variable["query"] for variable in board["templating"]["list"] if variable["type"] == "query"]
-    assert asked
     for query in asked:
         expression, label = re.fullmatch(r"label_values\((.+), (\w+)\)", query).groups()
         assert check(expression)[0] == []

@@ -1,0 +1,205 @@
+"""The node board: eight GPUs side by side, and the agent that watches them."""
+
+from dashboards.board import INCIDENT, Panels, assemble, label_variable, new_board
+from dashboards.panels import GREEN, HALF, RED, THIRD, WIDE, YELLOW, Query, lines, number, rows
+
+UID = "corral-node"
+NODE = '{node="$node"}'
+GPU_LINK = ("Open this GPU", "/d/corral-gpu?var-node=$node&var-gpu=${__data.fields.GPU}")
+
+
+def board() -> bytes:
+    """The board's JSON."""
+    made = new_board(UID, "Corral / Node", "One node: its GPUs side by side, and the agent that watches them.")
+    made = made.with_variable(label_variable("node", "Node", "label_values(corral_gpu_info, node)"))
+    return assemble(
+        made,
+        (
+            ("Is it seen?", _seen()),
+            ("What its GPUs do", _work()),
+            ("What limits them", _limits()),
+            ("What went wrong", _faults()),
+            ("What runs there", _replicas()),
+        ),
+        (INCIDENT,),
+    )
+
+
+def _seen() -> Panels:
+    return (
+        number(
+            "Last report",
+            "Seconds since the agent last reported to the controller. Good: under 15. Over a minute Corral is"
+            " blind here:"
+            " replicas go on serving, faults are not seen.",
+            Query(f"max(corral_node_report_age_seconds{NODE})", "age"),
+            "s",
+            steps=((None, GREEN), (15, YELLOW), (60, RED)),
+        ),
+        number(
+            "GPUs that answer",
+            "Good: all that are built in. Fewer: the table below says which, and in which state they are.",
+            Query(f"sum(corral_gpu_up{NODE})", "answer"),
+            "none",
+            steps=((None, RED), (1, GREEN)),
+        ),
+        number(
+            "Spool",
+            "Events and readings that the controller has not confirmed. Good: a handful. It grows while the"
+            " controller is"
+            " away, and nothing is lost until it is full.",
+            Query(f"sum(corral_agent_spool_items{NODE})", "items"),
+            "none",
+            steps=((None, GREEN), (1000, YELLOW), (50000, RED)),
+        ),
+        number(
+            "Slowest driver call",
+            "How long the slowest call into the driver is overdue. Good: 0. Minutes mean that a GPU hangs in the"
+            " driver.",
+            Query(f"max(corral_agent_call_seconds{NODE})", "overdue"),
+            "s",
+            steps=((None, GREEN), (5, YELLOW), (60, RED)),
+        ),
+    )
+
+
+def _work() -> Panels:
+    return (
+        rows(
+            "What each GPU does now",
+            "One word a GPU for what it does with its time, and what throttles it. Good for a serving GPU:"
+            " memory-bound."
+            " No row: its counters do not say. A row leads to the GPU's board.",
+            Query(f"corral_gpu_activity{NODE} * on (gpu) group_left () corral_gpu_activity_ratio{NODE}", "{{gpu}}"),
+            {"gpu": "GPU", "doing": "Does", "by": "Throttled by"},
+            value="Share",
+            unit="percentunit",
+            width=HALF,
+            link=GPU_LINK,
+        ),
+        lines(
+            "Utilization without work",
+            "Utilization less the larger of SM and DRAM activity, of each GPU. Good: under 30 %. The one that"
+            " stands apart"
+            " from its peers is the one to look at.",
+            (
+                Query(
+                    f"clamp_min(corral_gpu_utilization_ratio{NODE} -"
+                    f" (corral_gpu_sm_active_ratio{NODE} > corral_gpu_dram_active_ratio{NODE}"
+                    f" or corral_gpu_dram_active_ratio{NODE}), 0)",
+                    "{{gpu}}",
+                ),
+            ),
+            "percentunit",
+            most=1,
+        ),
+        lines(
+            "SM activity",
+            "Share of the SMs' cycles with work. Good: GPUs of one deployment close together.",
+            (Query(f"corral_gpu_sm_active_ratio{NODE}", "{{gpu}}"),),
+            "percentunit",
+            most=1,
+        ),
+        lines(
+            "DRAM activity",
+            "Share of cycles in which the memory moved data. Good: high while answers are generated, and peers"
+            " together.",
+            (Query(f"corral_gpu_dram_active_ratio{NODE}", "{{gpu}}"),),
+            "percentunit",
+            most=1,
+        ),
+    )
+
+
+def _limits() -> Panels:
+    return (
+        lines(
+            "Degrees left",
+            "Before a GPU slows itself down. Good: over 5, and peers within a few degrees: the one far under them has a"
+            " fan, a filter or a heat sink of its own trouble.",
+            (Query(f"corral_gpu_temperature_margin_celsius{NODE}", "{{gpu}}"),),
+            "celsius",
+            width=THIRD,
+        ),
+        lines(
+            "Power",
+            "Good: it follows the work, and peers together.",
+            (Query(f"corral_gpu_power_watts{NODE}", "{{gpu}}"),),
+            "watt",
+            width=THIRD,
+        ),
+        lines(
+            "SM clock",
+            "Good under load: near the highest and level. One GPU far under its peers while all work is slow_gpu.",
+            (Query(f"corral_gpu_sm_clock_hertz{NODE}", "{{gpu}}"),),
+            "hertz",
+            width=THIRD,
+        ),
+    )
+
+
+def _faults() -> Panels:
+    return (
+        lines(
+            "Xid errors",
+            "New errors in each step of the graph, by GPU and code. Good: none.",
+            (Query(f"increase(corral_gpu_xid_errors_total{NODE}[$__rate_interval]) > 0", "Xid {{xid}} {{gpu}}"),),
+            "none",
+            width=THIRD,
+        ),
+        lines(
+            "Memory errors",
+            "Good: no uncorrected ones; corrected ones rare.",
+            (
+                Query(
+                    f"increase(corral_gpu_ecc_uncorrectable_total{NODE}[$__rate_interval]) > 0", "uncorrected {{gpu}}"
+                ),
+                Query(f"increase(corral_gpu_ecc_correctable_total{NODE}[$__rate_interval]) > 0", "corrected {{gpu}}"),
+            ),
+            "none",
+            width=THIRD,
+        ),
+        lines(
+            "Links",
+            "NVLinks that are down, errors of all NVLinks, PCIe packets sent again. Good: 0; replays may flicker.",
+            (
+                Query(f"corral_gpu_nvlinks_down{NODE} > 0", "NVLinks down {{gpu}}"),
+                Query(f"increase(corral_gpu_nvlink_errors_total{NODE}[$__rate_interval]) > 0", "NVLink errors {{gpu}}"),
+                Query(f"increase(corral_gpu_pcie_replays_total{NODE}[$__rate_interval]) > 0", "PCIe replays {{gpu}}"),
+            ),
+            "none",
+            width=THIRD,
+        ),
+        rows(
+            "States",
+            "Of each GPU of this node, as the controller shows it. Good: healthy.",
+            Query(f"corral_gpu_state{NODE} == 1", "{{gpu}}"),
+            {"gpu": "GPU", "state": "State"},
+            width=WIDE,
+            link=GPU_LINK,
+        ),
+    )
+
+
+def _replicas() -> Panels:
+    return (
+        lines(
+            "Replicas by phase",
+            "Good: all ready. Stopped ones that stay are given up: `corral explain REPLICA` says why.",
+            (Query(f"sum by (phase) (corral_agent_replicas{NODE})", "{{phase}}"),),
+            "none",
+            width=HALF,
+            stacked=True,
+        ),
+        lines(
+            "Requests in their engines",
+            "In the batch and waiting, as the engines say. Good: a queue that comes and goes. A queue that stands while"
+            " steps do not is a wedged engine.",
+            (
+                Query(f"corral_agent_engine_running_requests{NODE}", "{{replica}} run"),
+                Query(f"corral_agent_engine_waiting_requests{NODE}", "{{replica}} wait"),
+            ),
+            "none",
+            width=HALF,
+        ),
+    )
