@@ -15,6 +15,7 @@ from controller.core.album import Album
 from controller.core.desired import desired
 from controller.core.faults import (
     black_hole,
+    claims,
     conditions,
     doubt,
     drift,
@@ -40,10 +41,11 @@ from controller.core.replicas import actions, burial, found, owner_orders, recre
 from vocab.catalogue import codes
 from vocab.catalogue.row import CodeRow
 from vocab.lines import AnyLine, EventLine, FinalLine
-from vocab.messages import Desired
+from vocab.messages import Desired, NodeFacts
 
 RULES: tuple[Callable[[Fleet, float], Iterable[AnyLine]], ...] = (
     liveness.judge,
+    claims.judge,
     actions.follow,
     conditions.over_by_reboot,
     conditions.over_by_end,
@@ -158,6 +160,21 @@ class Core:
         return None if every else found
 
     def view(self) -> View:
+    def inventories(self, told: Iterable[str]) -> list[NodeFacts] | None:
+        """What is on these nodes, and on those that have won or lost a GPU since this was last asked.
+
+        Without what they claim and another has; None if what they say is what they have.
+        """
+        claims = self._fleet.claims
+        moved, claims.moved = claims.moved, {}
+        if not claims and not moved:
+            return None
+        return [facts for facts in map(self._fleet.own, dict.fromkeys([*told, *moved])) if facts is not None]
+
+    def lasting(self, facts: NodeFacts) -> NodeFacts:
+        """What a node has said, as it must be recalled after a restart: with the GPUs that it cannot read now."""
+        return self._fleet.lasting(facts)
+
         """The fleet as of the last ``take`` or ``tick``."""
         return self._album.view(self._now)
 

@@ -89,6 +89,7 @@ def _cut_short(fleet: Fleet, declared: Deployment, now: float) -> Lines:
 
 def _node_reported(fleet: Fleet, stimulus: NodeReported, now: float) -> Lines:
     node = fleet.node(stimulus.facts.node)
+    node.told_at = now
     if node.facts_at is None or node.facts != stimulus.facts:
         if node.facts_at is None:
             node.facts_at = now

@@ -58,6 +58,7 @@ class Write(msgspec.Struct, frozen=True, kw_only=True):
     lines: Sequence[AnyLine] = ()
     events: Sequence[Event] = ()
     facts: Sequence[NodeFacts] = ()
+    inventories: Sequence[NodeFacts] | None = None  # what of it is on the nodes, where that is not all that they list
     received: Sequence[Received] = ()
     positions: Sequence[Position] = ()
     addresses: Sequence[Addresses] = ()

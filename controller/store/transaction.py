@@ -43,7 +43,8 @@ class Transaction:
         await self._lines(last - len(write.lines) + 1, write.lines)
         await self._events(write.events)
         await self.put(nodes, ({"node": f.node, "at": write.at, "body": _json(f), "turn": turn} for f in write.facts))
-        await cards.settle(self._connection, self.put, write.facts, write.at)
+        told = write.facts if write.inventories is None else write.inventories
+        await cards.settle(self._connection, self.put, told, write.at)
         await self.put(received, ({**msgspec.to_builtins(r), "at": write.at} for r in write.received))
         await self.put(positions, (msgspec.to_builtins(position) for position in write.positions))
         await self.put(addresses, ({"node": a.node, "body": _json(a.urls), "turn": turn} for a in write.addresses))

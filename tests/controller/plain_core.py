@@ -4,7 +4,7 @@ The shell's promises (order, disk before answer, restart, refusal) do not depend
 keeps their tests apart from the decisions. It obeys the same contract as ``controller.core.core.Core``.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from controller.core.core import Core
 from controller.core.fleet.settings import Settings
@@ -96,6 +96,12 @@ class PlainCore(Core):
 
     def untold(self) -> None:
         return None
+
+    def inventories(self, told: Iterable[str]) -> None:
+        return None
+
+    def lasting(self, facts: NodeFacts) -> NodeFacts:
+        return facts
 
     def view(self) -> View:
         return View(

@@ -79,7 +79,7 @@ class World:
                     for stimulus in node.report(self.now):
                         self.tell(stimulus)
                 if not node.silent:
-                    self.stored_facts[node.name] = node.facts()
+                    self.stored_facts[node.name] = self.core.lasting(node.facts())
                 node.acknowledged()
                 node.obey(self.core.desired(node.name))
             node.live(self.now)

@@ -114,6 +114,8 @@ _HOST: tuple[_Row, ...] = (
     ("node_unknown", "no report for three periods", S.WARNING, R.NONE, P.NODE, C.SIGNAL, "heartbeats"),
     ("node_lost", "two observers cannot reach the node", S.ERROR, R.INVESTIGATE, P.NODE, C.SIGNAL,
      "heartbeats, observers"),
+    ("gpu_claimed_twice", "it lists a GPU that another node has", S.WARNING, R.INVESTIGATE, P.NODE, C.SIGNAL,
+     "the inventories of two nodes; who has it keeps it while it is live and lists it"),
     ("other_remediator", "somebody else is at work on a node", S.WARNING, R.INVESTIGATE, P.NODE, C.SIGNAL,
      "labels, annotations, taints, drain reasons"),
     ("too_much_sick", "too much looks sick at once: doubt", S.ERROR, R.INVESTIGATE, P.FABRIC, C.PERSON,

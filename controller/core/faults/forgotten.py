@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from controller.core.faults.conditions import end
+from controller.core.fleet.claims import CODE as CLAIMED
 from controller.core.fleet.fleet import Fleet
 from controller.core.fleet.nodes import Gpu
 from vocab.lines import ConditionLine
@@ -40,7 +41,13 @@ def _of(fleet: Fleet, node: str) -> list[ConditionLine]:
     """The open conditions of a node, its GPUs and its replicas that their signal's return ends."""
     ledger = fleet.ledger
     found = [ledger.conditions[key] for key in ledger.open_conditions.values()]
-    return [one for one in found if one.clears_on is ClearsOn.SIGNAL and _node_of(fleet, one) == node]
+    mine = [one for one in found if one.clears_on is ClearsOn.SIGNAL and _node_of(fleet, one) == node]
+    return [one for one in mine if _is_of_agent(fleet, one)]
+
+
+def _is_of_agent(fleet: Fleet, condition: ConditionLine) -> bool:
+    """Whether an agent opened it: what the controller itself sees it ends itself."""
+    return bool(condition.events) and condition.code != CLAIMED
 
 
 def _node_of(fleet: Fleet, condition: ConditionLine) -> str | None:

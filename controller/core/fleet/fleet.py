@@ -7,9 +7,13 @@ restart nodes say it again, and until they have, ``patience`` keeps harmful acts
 from collections import defaultdict
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from controller.core.fleet import remind, replicas
 from controller.core.fleet.agenda import Agenda
 from controller.core.fleet.along import Along
+from controller.core.fleet.claims import CODE as CLAIMED
+from controller.core.fleet.claims import Claims, device_of, uuid_of
 from controller.core.fleet.free import Free
 from controller.core.fleet.kinds import REPAIRS
 from controller.core.fleet.ladder import needs_repair
@@ -48,6 +52,7 @@ class Fleet:
         self.work = Work()
         self.nodes: dict[str, Node] = {}
         self.gpus: dict[str, Gpu] = {}
+        self.claims = Claims()
         self.deployments: dict[str, Deployment] = {}
         self.pools: Division = {}
         self.domains: Division = {}  # failure domains
@@ -71,15 +76,14 @@ class Fleet:
     def fold(self, line: AnyLine) -> None:
         """Take a decision in."""
         self.ledger.fold(line)
-        if isinstance(line, ActionLine | StateLine):
-            self.roster.fold(line)
-        if isinstance(line, StateLine) and line.to == ReplicaState.READY and line.from_ in _UNPROVEN:
-            self._started(line)
+        self._fold_places(line)
         if isinstance(line, ActionLine):
             self.along.fold(self.ledger, line)
             remind.of_action(self.agenda, self.settings, self.ledger, line)
             for subject in line.disrupts:
                 self.touch(subject)
+            if line.target is not None:
+                self.touch(Subject(node=line.target.node))
             if line.of in REPAIRS and line.state is not ActionState.WOULD:
                 self.work.turn(None)  # room in the budget, or none any more
         elif isinstance(line, HoldLine):
@@ -96,6 +100,15 @@ class Fleet:
             remind.of_incident(self.agenda, line)
         if not isinstance(line, StateLine) or line.subject.node is not None:
             self.touch(line.subject)
+
+    def _fold_places(self, line: AnyLine) -> None:
+        """What is where."""
+        if isinstance(line, ActionLine | StateLine):
+            self.roster.fold(line)
+        if isinstance(line, StateLine) and line.to == ReplicaState.READY and line.from_ in _UNPROVEN:
+            self._started(line)
+        if isinstance(line, ConditionLine) and line.code == CLAIMED:
+            self._settle(uuid_of(line.device), line.at)
 
     def _started(self, line: StateLine) -> None:
         """A replica has become ready: its node and GPUs can carry one."""
@@ -149,28 +162,82 @@ class Fleet:
         if self.versions.put(facts.node, self.pool_of(facts.node), parts_of(facts)):
             self.work.versions[facts.node] = None
         node.facts = facts
-        listed = {identity.uuid for identity in facts.gpus}
-        for uuid in [uuid for uuid in self._gpus_at[facts.node] if uuid not in listed]:
-            self.gpus[uuid].listed = False
-            self.touch(Subject(gpu=uuid))
-        for identity in facts.gpus:
-            if (known := self.gpus.get(identity.uuid)) is None or known.node != facts.node:
-                self._forget(identity.uuid)
-                self.gpus[identity.uuid] = Gpu(identity, facts.node, now, facts.period_s)
-                self._gpus_at[facts.node][identity.uuid] = None
-            else:
-                if not known.listed:
-                    self.work.booted[facts.node] = None  # it is back: what a reboot ended is over for it, too
-                known.watched = known.watched and known.period_s <= facts.period_s and not booted
-                known.identity, known.period_s, known.listed = identity, facts.period_s, True
-                if booted:  # what it read before says nothing of what it is now
-                    known.known_at, known.sampled_at, known.status = now, None, None
-            self._watch(identity.uuid)
+        self._take_inventory(facts, now, booted=booted)
         if facts.remembers_since is not None and facts.remembers_since != since:
             self.doubt_memory(facts, now)
         if booted:
             self.roster.tear(facts.node)
         self.touch(Subject(node=facts.node))
+
+    def _take_inventory(self, facts: NodeFacts, now: float, *, booted: bool) -> None:
+        listed, claimed = {identity.uuid for identity in facts.gpus}, {}
+        gone = [uuid for uuid in self._gpus_at[facts.node] if uuid not in listed]
+        for uuid in gone:
+            self.gpus[uuid].listed = False
+            self.touch(Subject(gpu=uuid))
+        for identity in facts.gpus:
+            known = self.gpus.get(identity.uuid)
+            if known is None or known.node != facts.node:
+                claimed[identity.uuid] = identity
+                continue
+            if not known.listed:
+                self.work.booted[facts.node] = None  # it is back: what a reboot ended is over for it, too
+            known.watched = known.watched and known.period_s <= facts.period_s and not booted
+            known.identity, known.period_s, known.listed = identity, facts.period_s, True
+            if booted:  # what it read before says nothing of what it is now
+                known.known_at, known.sampled_at, known.status = now, None, None
+            self._watch(identity.uuid)
+        self.claims.put(facts.node, claimed)
+        for uuid in (*claimed, *gone):
+            self._settle(uuid, now)
+
+    def _settle(self, uuid: str, now: float) -> None:
+        """Give a GPU to who has it, of those that list it: who had it, else one whose claim is not refused."""
+        gpu, claimants = self.gpus.get(uuid), self.claims.of(uuid)
+        if gpu is not None and self.keeps(gpu) and not self.is_refused(gpu.node, uuid):
+            return
+        heir = min((node for node in claimants if not self.is_refused(node, uuid)), default=None)
+        facts = self.node(heir).facts if heir is not None else None
+        if facts is None:
+            return
+        identity = claimants[facts.node]
+        self.claims.drop(uuid, facts.node)
+        if gpu is not None:
+            self._forget(uuid)
+            self.claims.moved |= {gpu.node: None, facts.node: None}
+            self.touch(Subject(node=gpu.node))
+            self.touch(Subject(node=facts.node))
+            if gpu.listed:
+                self.claims.add(uuid, gpu.node, gpu.identity)
+        self.gpus[uuid] = Gpu(identity, facts.node, now, facts.period_s)
+        self._gpus_at[facts.node][uuid] = None
+        self._watch(uuid)
+
+    def keeps(self, gpu: Gpu) -> bool:
+        """Whether its node has not given it up: it lists it, or cannot say at present."""
+        return gpu.listed or self.is_blind(gpu.node)
+
+    def is_blind(self, node: str) -> bool:
+        """Whether what a node does not list says nothing: it can read no GPU, or is not up yet."""
+        facts = self.node(node).facts
+        return facts is not None and (facts.booting or facts.unknown_because is not None)
+
+    def is_refused(self, node: str, uuid: str) -> bool:
+        """Whether a node's claim to a GPU is refused."""
+        return (Subject(node=node), CLAIMED, device_of(uuid)) in self.ledger.open_conditions
+
+    def lasting(self, facts: NodeFacts) -> NodeFacts:
+        """What of a node must be recalled after a restart: one that is blind has what it had."""
+        if not self.is_blind(facts.node):
+            return facts
+        listed = {identity.uuid for identity in facts.gpus}
+        had = (gpu.identity for gpu in self.gpus_at(facts.node) if gpu.identity.uuid not in listed)
+        return replace(facts, gpus=(*facts.gpus, *had))
+
+    def own(self, node: str) -> NodeFacts | None:
+        """What a node says of itself, without the GPUs that are another's; None if it never said anything."""
+        facts, mine = self.node(node).facts, self._gpus_at[node]
+        return None if facts is None else replace(facts, gpus=tuple(gpu for gpu in facts.gpus if gpu.uuid in mine))
 
     def doubt_memory(self, facts: NodeFacts, now: float) -> None:
         """Give a node the time to see again what it may have forgotten."""

@@ -75,7 +75,7 @@ class Gpu(msgspec.Struct):
 
 
 class Node(msgspec.Struct):
-    """One node. ``facts_at``, ``reported_at`` and ``replicas_at`` are of this life of the controller.
+    """One node. ``facts_at``, ``told_at``, ``reported_at`` and ``replicas_at`` are of this life of the controller.
 
     ``awaited_from``: it reported in an earlier life, so its reports are watched from the start of this one.
     """
@@ -83,6 +83,7 @@ class Node(msgspec.Struct):
     name: str
     facts: NodeFacts | None = None
     facts_at: float | None = None
+    told_at: float | None = None  # when facts last came
     reported_at: float | None = None
     awaited_from: float | None = None
     replicas_at: float | None = None

@@ -6,6 +6,7 @@ agent over must not have other nodes held, repaired or released.
 
 from collections.abc import Iterable
 
+from controller.core.fleet.claims import CODE as CLAIMED
 from controller.core.fleet.fleet import Fleet
 from vocab.events import Event
 from vocab.messages import ActionItem, ClearedItem, EventItem, FenceItem, GpuStatus, Item
@@ -15,11 +16,13 @@ def is_own(fleet: Fleet, node: str, item: Item) -> bool:
     """Whether a record that ``node`` sent is about what is on it, as far as anybody knows."""
     match item:
         case EventItem(event=event):
-            return _is_on(fleet, node, gpu=event.gpu, replica=_replica(event))
+            return event.code != CLAIMED and _is_on(fleet, node, gpu=event.gpu, replica=_replica(event))
         case ClearedItem(cleared=cleared):
             opened = fleet.ledger.events.get(cleared.event or "")
             return _is_on(fleet, node, gpu=cleared.gpu) and (opened is None or opened.node == node)
         case FenceItem(gpu=gpu):
+            if CLAIMED in {cleared.code, opened.code if opened is not None else None}:
+                return False  # the controller says so, and nobody else
             return _is_on(fleet, node, gpu=gpu)
         case ActionItem(id=key):
             action = fleet.ledger.actions.get(key)
@@ -41,14 +44,7 @@ def _replica(event: Event) -> str | None:
 
 def _is_on(fleet: Fleet, node: str, *, gpu: str | None = None, replica: str | None = None) -> bool:
     known = fleet.gpus.get(gpu) if gpu is not None else None
-    if known is not None and known.node != node and not _lists(fleet, node, known.identity.uuid):
+    if known is not None and known.node != node:
         return False
     runs = fleet.roster.living.get(replica) if replica is not None else None
     return runs is None or runs.node == node or any(_is_on(fleet, node, gpu=each) for each in runs.gpus)
-
-
-def _lists(fleet: Fleet, node: str, gpu: str) -> bool:
-    """Whether a node's own inventory has it: two that claim one GPU are both heard, for one of them is right."""
-    known = fleet.nodes.get(node)
-    facts = known.facts if known is not None else None
-    return facts is not None and any(identity.uuid == gpu for identity in facts.gpus)

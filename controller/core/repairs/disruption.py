@@ -25,7 +25,12 @@ def taken(fleet: Fleet, rung: ActionKind, node: str, gpus: list[str]) -> list[st
     if rung in WIDE:
         return list(dict.fromkeys([*gpus, *(gpu.identity.uuid for gpu in fleet.gpus_at(node) if gpu.listed)]))
     groups = [group for group in facts.reset_group if any(gpu in group for gpu in gpus)]
-    return list(dict.fromkeys([*gpus, *(uuid for group in groups for uuid in group if uuid in fleet.gpus)]))
+    return list(dict.fromkeys([*gpus, *(uuid for group in groups for uuid in group if _is_at(fleet, node, uuid))]))
+
+
+def _is_at(fleet: Fleet, node: str, uuid: str) -> bool:
+    gpu = fleet.gpus.get(uuid)
+    return gpu is not None and gpu.node == node
 
 
 def disrupted(fleet: Fleet, gpus: list[str]) -> tuple[Subject, ...]:

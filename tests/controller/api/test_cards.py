@@ -34,12 +34,33 @@ async def test_cards_come_in_pages_by_uuid(tmp_path: Path) -> None:
 async def test_a_card_tells_its_places_and_its_faults_wherever_they_were(tmp_path: Path, database: Keys) -> None:
     async with house(tmp_path, **database, make_core=real_core) as home:
         await home.post("agent/batch", batch(event(1), event(2), facts=moved("n1")))
+        await home.post("agent/batch", batch(facts=facts(gpus=0)))
         news: dict[str, Any] = {"node": "n2", "session": "s2", "facts": moved("n2")}
         await home.post("agent/batch", batch(event(3, node="n2", code="xid:31"), **news))
         told = await home.get("cards/165")
         assert [place["node"] for place in told["places"]] == ["n1", "n2"]
         assert [(each["code"], each["events"]) for each in told["faults"]] == [("xid:79", 2), ("xid:31", 1)]
         assert await home.get(f"cards/{uuid(0)}") == told
+
+
+async def test_a_card_does_not_go_to_a_node_that_only_claims_it_not_even_over_a_restart(
+    tmp_path: Path, database: Keys
+) -> None:
+    claim: dict[str, Any] = {"node": "n0", "session": "s2", "facts": moved("n0")}
+    for once_more in range(2):
+        async with house(tmp_path, **database, make_core=real_core) as home:
+            if not once_more:
+                await home.post("agent/batch", batch(facts=moved("n1")))
+            await home.post("agent/batch", batch(**claim))
+            assert [card["node"] for card in await home.get("cards")] == ["n1", "n1"]
+            (n0, n1) = await home.get("nodes")
+            assert ([len(node["gpus"]) for node in (n0, n1)]) == [0, 2]
+            assert {each["code"] for each in n0["conditions"]} == {"gpu_claimed_twice"}
+    async with house(tmp_path, **database, make_core=real_core) as home:
+        await home.post("agent/batch", batch(facts=facts(gpus=0)))
+        await home.post("agent/batch", batch(**claim))
+        assert [card["node"] for card in await home.get("cards")] == ["n0", "n0"], "it has moved"
+        assert [node["conditions"] for node in await home.get("nodes")] == [[], []]
 
 
 async def test_an_unknown_card_is_not_found(tmp_path: Path) -> None:
