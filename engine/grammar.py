@@ -7,6 +7,7 @@ and a thread that does not come back holds up neither the others' answers nor th
 
 import asyncio
 import importlib.util
+import itertools
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -18,9 +19,13 @@ from engine.requests import BadRequest
 if TYPE_CHECKING:
     from engine.loading import Loaded
 
+PACKAGE = "xgrammar"
 MAX_BYTES = 64 * 2**10  # of a schema or grammar: those of real tools stay under 20 KiB
+MAX_DEPTH = 64  # of brackets: xgrammar never comes back from a schema of a thousand
 COMPILE_S = 10.0  # a usual schema takes milliseconds
 CACHE_BYTES = 64 * 2**20  # of compiled grammars that are kept for the next request
+
+_SPACE = 0x20  # the first that is no control character
 
 _ASIDE = threading.Semaphore(2)  # so many compile at once
 
@@ -56,12 +61,12 @@ class Grammars:
 
     def __init__(self, loaded: "Loaded") -> None:
         self._loaded = loaded
-        self._compiler: Any = None
+        self._compilers: dict[bool, Any] = {}  # by whether control characters may come
         self._making = threading.Lock()
 
     async def compile(self, shape: Shape) -> Any:
         """What ``Matcher`` takes. Raises BadRequest if it cannot be had."""
-        if importlib.util.find_spec("xgrammar") is None:
+        if importlib.util.find_spec(PACKAGE) is None:
             raise BadRequest(
                 "this server cannot hold an answer to a form: its xgrammar is missing (pip install 'corral[grammar]')",
                 param="response_format",
@@ -69,25 +74,39 @@ class Grammars:
             )
         if len(shape.text.encode()) > MAX_BYTES:
             raise BadRequest(f"the {shape.kind} has more than {MAX_BYTES} bytes", param="response_format")
+        if _depth(shape.text) > MAX_DEPTH:
+            raise BadRequest(f"the {shape.kind} is nested deeper than {MAX_DEPTH} levels", param="response_format")
+        compiler = await _aside(lambda: self._compiler(free=shape.kind != "json"))  # its imports alone take seconds
         try:
             async with asyncio.timeout(COMPILE_S):
-                return await _aside(lambda: self._compile(shape))
+                return await _aside(lambda: _compiled(compiler, shape))
         except TimeoutError:
             message = f"the {shape.kind} takes more than {COMPILE_S:.0f} s to compile; send a simpler one"
             raise BadRequest(message, param="response_format") from None
 
-    def _compile(self, shape: Shape) -> Any:
+    def _compiler(self, *, free: bool) -> Any:
         with self._making:
-            self._compiler = self._compiler or _compiler(self._loaded)
-        try:
-            if shape.kind == "json":  # without free white space: a small model would fill the page with it
-                return self._compiler.compile_json_schema(shape.text, any_whitespace=False)
-            if shape.kind == "regex":
-                return self._compiler.compile_regex(shape.text)
-            return self._compiler.compile_grammar(_ebnf(shape))
-        except (RuntimeError, ValueError, TypeError) as error:  # xgrammar's InvalidJSONError and its like are such
-            message = f"the {shape.kind} cannot be followed: {str(error).strip().splitlines()[-1]}"
-            raise BadRequest(message, param="response_format") from error
+            if free not in self._compilers:
+                self._compilers[free] = _compiler(self._loaded, free=free)
+            return self._compilers[free]
+
+
+def _compiled(compiler: Any, shape: Shape) -> Any:
+    try:
+        if shape.kind == "json":  # without free white space: a small model would fill the page with it
+            return compiler.compile_json_schema(shape.text, any_whitespace=False)
+        if shape.kind == "regex":
+            return compiler.compile_regex(shape.text)
+        return compiler.compile_grammar(_ebnf(shape))
+    except (RuntimeError, ValueError, TypeError) as error:  # xgrammar's InvalidJSONError and its like are such
+        message = f"the {shape.kind} cannot be followed: {str(error).strip().splitlines()[-1]}"
+        raise BadRequest(message, param="response_format") from error
+
+
+def _depth(text: str) -> int:
+    """Brackets that are open at once, those in strings too."""
+    steps = (1 if letter in "{[(" else -1 for letter in text if letter in "{[()]}")
+    return max(itertools.accumulate(steps), default=0)
 
 
 def _ebnf(shape: Shape) -> str:
@@ -97,10 +116,14 @@ def _ebnf(shape: Shape) -> str:
     return "root ::= " + " | ".join(msgspec.json.encode(word).decode() for word in words)
 
 
-def _compiler(loaded: "Loaded") -> Any:
+def _compiler(loaded: "Loaded", *, free: bool) -> Any:
+    """A compiler for the model's tokens; unless ``free``, without those that have control characters.
+
+    JSON has none within strings, which xgrammar forgets in strings of a bounded length, and here none between.
+    """
     import xgrammar
 
-    words = loaded.tokenizer.words()
+    words = [word if free or min(word, default=_SPACE) >= _SPACE else b"" for word in loaded.tokenizer.words()]
     known = xgrammar.TokenizerInfo(
         words, xgrammar.VocabType.RAW, vocab_size=loaded.vocab, stop_token_ids=sorted(loaded.eos_ids)
     )
