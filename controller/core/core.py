@@ -159,7 +159,6 @@ class Core:
         every, work.all_untold = work.all_untold, False
         return None if every else found
 
-    def view(self) -> View:
     def inventories(self, told: Iterable[str]) -> list[NodeFacts] | None:
         """What is on these nodes, and on those that have won or lost a GPU since this was last asked.
 
@@ -175,6 +174,7 @@ class Core:
         """What a node has said, as it must be recalled after a restart: with the GPUs that it cannot read now."""
         return self._fleet.lasting(facts)
 
+    def view(self) -> View:
         """The fleet as of the last ``take`` or ``tick``."""
         return self._album.view(self._now)
 

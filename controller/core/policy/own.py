@@ -19,10 +19,10 @@ def is_own(fleet: Fleet, node: str, item: Item) -> bool:
             return event.code != CLAIMED and _is_on(fleet, node, gpu=event.gpu, replica=_replica(event))
         case ClearedItem(cleared=cleared):
             opened = fleet.ledger.events.get(cleared.event or "")
-            return _is_on(fleet, node, gpu=cleared.gpu) and (opened is None or opened.node == node)
-        case FenceItem(gpu=gpu):
             if CLAIMED in {cleared.code, opened.code if opened is not None else None}:
                 return False  # the controller says so, and nobody else
+            return _is_on(fleet, node, gpu=cleared.gpu) and (opened is None or opened.node == node)
+        case FenceItem(gpu=gpu):
             return _is_on(fleet, node, gpu=gpu)
         case ActionItem(id=key):
             action = fleet.ledger.actions.get(key)
