@@ -213,8 +213,8 @@ class SiteUnits:
 
 
 def _following(entry: Entry, before: Entry | None) -> Entry:
-    """An order that gives a unit back goes by what the one before has noted of it."""
-    if before is None or before.key == entry.key or entry.order.of is not ActionKind.RELEASE:
+    """What the order before has noted of a unit that it has stopped: that is known until the unit runs again."""
+    if before is None or before.key == entry.key or not before.down:
         return entry
     return msgspec.structs.replace(
         entry, unit=before.unit, pid=before.pid, invocation=before.invocation, file_state=before.file_state,

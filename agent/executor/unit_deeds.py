@@ -29,14 +29,17 @@ BOOTED = "the node has booted since"
 
 
 async def drain(work: UnitWork, entry: Entry) -> Entry:
-    """Raises Halted or Refused with nothing stopped, Unreachable if nobody can be asked."""
+    """It ends as *running*: that the replica has gone is seen by itself, by all.
+
+    Raises Halted or Refused with nothing stopped, Unreachable if nobody can be asked.
+    """
     if entry.boot_id != work.boot_id:
-        return await work.end(entry, ActionState.DONE, BOOTED, down=entry.step is Step.ASKING)
+        return await work.end(entry, ActionState.RUNNING, BOOTED, down=entry.down or entry.step is Step.ASKING)
     if entry.step is Step.WAITING:
         status = work.status(entry.replica)
         if status is None:
-            return await work.end(entry, ActionState.DONE, "nothing of it runs here any more")
-        entry = await work.put(entry, unit=_unit_of(status), pid=status.pid)
+            return await work.end(entry, ActionState.RUNNING, "nothing of it runs here any more")
+        entry = await work.put(entry, unit=_unit_of(status), pid=status.pid, down=False)
         if (await work.read(entry.unit)).active not in UP:
             return await _end_with_others(work, entry)
         entry = await _withdraw(work, entry, status)
@@ -51,7 +54,7 @@ async def _end_with_others(work: UnitWork, entry: Entry) -> Entry:
     while (await work.read(entry.unit)).active not in DOWN:
         work.insist(entry)
         await work.wait()
-    return await work.end(entry, ActionState.DONE, f"{entry.unit} was stopped by somebody else")
+    return await work.end(entry, ActionState.RUNNING, f"{entry.unit} was stopped by somebody else")
 
 
 async def _withdraw(work: UnitWork, entry: Entry, status: ReplicaStatus) -> Entry:
@@ -81,7 +84,7 @@ async def _stop(work: UnitWork, entry: Entry) -> Entry:
         with contextlib.suppress(Unreachable):  # it is asked again
             run = await work.read(entry.unit)
             if run.active in DOWN:
-                return await work.end(entry, ActionState.DONE, f"systemd has stopped {entry.unit}", down=True)
+                return await work.end(entry, ActionState.RUNNING, f"systemd has stopped {entry.unit}", down=True)
             if run.active in UP and run.invocation != entry.invocation:
                 why = f"{entry.unit} was stopped, and somebody has started it again"
                 return await work.end(entry, ActionState.FAILED, why)

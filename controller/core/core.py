@@ -37,7 +37,7 @@ from controller.core.placement import deployments
 from controller.core.policy import demotion
 from controller.core.preview import Preview
 from controller.core.repairs import closing, departure, holds, idle_reset, others, workflow
-from controller.core.replicas import actions, burial, found, owner_orders, recreate, restart, retire, whole
+from controller.core.replicas import actions, burial, found, owner_orders, recreate, restart, retire, site_units, whole
 from vocab.catalogue import codes
 from vocab.catalogue.row import CodeRow
 from vocab.lines import AnyLine, EventLine, FinalLine
@@ -64,6 +64,7 @@ RULES: tuple[Callable[[Fleet, float], Iterable[AnyLine]], ...] = (
     others.judge,
     restart.call,
     found.leave,
+    site_units.give_back,
     whole.keep_whole,
     burial.bury,
     retire.cut_off,

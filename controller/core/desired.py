@@ -16,6 +16,7 @@ from controller.core.fleet.stimuli import Deployment
 from controller.core.policy import shadow
 from controller.core.policy.pause import note_on
 from controller.core.repairs.holds import is_fence
+from controller.core.replicas import site_units
 from vocab.lines import ActionLine, Subject
 from vocab.messages import Desired, HoldSpec, Order, ReplicaSpec
 from vocab.observations import Member
@@ -142,6 +143,7 @@ def _orders(fleet: Fleet, node: str) -> tuple[Order, ...]:
         replica = fleet.roster.find(action.subject.replica)
         if replica is not None and replica.node == node and not replica.is_group:
             found.append(_order(action))
+    found += site_units.orders(fleet, node)
     return tuple(sorted(found, key=lambda order: order.id))
 
 

@@ -24,6 +24,7 @@ from vocab.lines import (
     NoteLine,
     StateLine,
     Subject,
+    Target,
 )
 from vocab.states import TERMINAL_ACTIONS, ActionKind, ActionState, ClearsOn, NodeState
 
@@ -92,6 +93,7 @@ class Ledger:
         self.actions: dict[str, ActionLine] = {}
         self.live_actions: dict[ActionKind, dict[str, None]] = defaultdict(dict)
         self.started: dict[str, None] = {}  # ordered and not ended
+        self.units_down: dict[str, str] = {}  # replica -> the drain by which its unit was stopped for a hold
         self.closings: dict[tuple[str, Subject], str] = {}  # by manager and place: what was last asked; none if open
         self.actions_of: dict[Subject, list[str]] = defaultdict(list)
         self.actions_of_incident: dict[str, list[str]] = defaultdict(list)
@@ -258,6 +260,17 @@ class Ledger:
             self.started.pop(line.id, None)
         if line.rule.startswith(MANAGER):
             self._fold_closing(line)
+        if line.target is not None and line.subject.replica is not None:
+            self._fold_unit(line.subject.replica, line.target, line)
+
+    def _fold_unit(self, replica: str, target: Target, line: ActionLine) -> None:
+        """What a unit of the site runs is stopped by a drain and started by a release; without a hold, by a person."""
+        if line.of is ActionKind.DRAIN and line.state in STARTED:
+            places = (Subject(node=target.node), *(Subject(gpu=gpu) for gpu in target.gpus))
+            if any(self.holds_of.get(place) for place in places):
+                self.units_down[replica] = line.id
+        elif line.of is ActionKind.RELEASE and line.state in TERMINAL_ACTIONS - {ActionState.CANCELLED}:
+            self.units_down.pop(replica, None)
 
     def _fold_closing(self, line: ActionLine) -> None:
         key = (line.rule.removeprefix(MANAGER), line.subject)

@@ -37,7 +37,8 @@ class Roster:
         name = line.subject.replica
         if name is None:
             return
-        if line.target is not None and self.find(name) is None:
+        begins = isinstance(line, StateLine) or line.of is ActionKind.START_REPLICA
+        if begins and line.target is not None and self.find(name) is None:
             found = isinstance(line, StateLine) and line.observed
             where = line.target
             places = where.nodes

@@ -9,7 +9,9 @@ from collections.abc import Iterable
 from controller.core.fleet.claims import CODE as CLAIMED
 from controller.core.fleet.fleet import Fleet
 from vocab.events import Event
+from vocab.lines import ActionLine
 from vocab.messages import ActionItem, ClearedItem, EventItem, FenceItem, GpuStatus, Item
+from vocab.states import ActionKind
 
 
 def is_own(fleet: Fleet, node: str, item: Item) -> bool:
@@ -28,8 +30,16 @@ def is_own(fleet: Fleet, node: str, item: Item) -> bool:
             action = fleet.ledger.actions.get(key)
             about = action.subject if action is not None else None
             return about is None or (
-                about.node in {None, node} and _is_on(fleet, node, gpu=about.gpu, replica=about.replica)
+                about.node in {None, node}
+                and not _is_elsewhere(action, node)
+                and _is_on(fleet, node, gpu=about.gpu, replica=about.replica)
             )
+
+
+def _is_elsewhere(action: ActionLine | None, node: str) -> bool:
+    """Whether a unit's release, whose replica nobody lists, was another node's to do."""
+    release = action if action is not None and action.of is ActionKind.RELEASE else None
+    return release is not None and release.target is not None and release.target.node != node
 
 
 def own(fleet: Fleet, node: str, statuses: Iterable[GpuStatus]) -> tuple[GpuStatus, ...]:

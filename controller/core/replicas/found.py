@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from controller.core.faults import conditions
 from controller.core.fleet.fleet import Fleet
+from controller.core.fleet.kinds import STARTED
 from controller.core.fleet.replicas import Replica
 from controller.core.replicas.actions import move
 from controller.core.replicas.retire import changed
@@ -34,6 +35,8 @@ def _has_ended(fleet: Fleet, replica: Replica, now: float) -> bool:
 
 def _over(fleet: Fleet, replica: Replica, now: float) -> Iterator[ActionLine | ConditionLine | StateLine]:
     for action in fleet.ledger.of_subject(replica.subject, *WAITED_FOR):
+        if action.of is ActionKind.RESTART_REPLICA and action.state in STARTED:
+            continue  # its unit was told to: this is the end of one process, and another one begins
         if action.state not in TERMINAL_ACTIONS:
             yield move(action, ActionState.EXPIRED, WHY, now)
     for condition in fleet.conditions_on(replica.subject):

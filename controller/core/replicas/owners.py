@@ -4,7 +4,9 @@ from controller.core.fleet.fleet import Fleet
 from controller.core.fleet.kinds import STARTED, WIDE
 from controller.core.fleet.replicas import Replica
 from controller.core.fleet.stimuli import Managed
+from controller.core.replicas import site_units
 from vocab.states import ActionKind, ActionState
+from vocab.units import KIND
 
 MOST_ASKED = 3  # times that an owner is asked to end one replica for one fault: it puts it back where it was
 
@@ -21,6 +23,8 @@ def kind_of(fleet: Fleet, replica: Replica) -> str:
 def against_drain(fleet: Fleet, replica: Replica, owner: str) -> str | None:
     """Why the owner of a replica cannot be asked to end it now; None if it can. ``owner``: its name in words."""
     kind = kind_of(fleet, replica)
+    if kind == KIND and replica.observed:
+        return site_units.against(fleet, replica, "drain")
     asked, managed = fleet.managers.known.get(kind), fleet.managers.on(replica.node, kind)
     if managed is not None and not (asked is not None and asked.ends) and replica.node in managed.ours:
         return f"it ends with its owner ({owner}): {kind} gives {replica.node} no new work"

@@ -20,10 +20,12 @@ from controller.core.fleet.replicas import CRASH_LOOP, Life, Replica, is_on_bad_
 from controller.core.fleet.settings import START_TTL_S
 from controller.core.policy import budget
 from controller.core.policy.policy import Leave, may_act
+from controller.core.replicas import owners, site_units
 from controller.core.replicas.actions import draw, move, placed_anew
 from vocab.events import Event, Recovery, Severity, epoch_s
 from vocab.lines import ActionLine, Budget, ConditionLine, Subject
 from vocab.states import ActionKind, ActionState, Health
+from vocab.units import KIND
 
 DIED, STALLED, COLLECTIVE, WRONG = "replica_died", "replica_stalled", "collective_timeout", "replica_wrong_gpu"
 CODES = (DIED, COLLECTIVE, STALLED, WRONG)  # by urgency
@@ -159,8 +161,14 @@ def _decide(fleet: Fleet, replica: Replica, calling: ConditionLine, now: float) 
 def _when(fleet: Fleet, replica: Replica, calling: ConditionLine, due: float, now: float, *, dead: bool) -> Decision:
     """What a restart that may be done waits for, first match."""
     owned_by = owner(fleet, replica)
-    if owned_by != OURS:
+    if owned_by != OURS and not (replica.observed and owners.kind_of(fleet, replica) == KIND):
         return Decision(ActionState.WAITING, f"it was not started by us: its owner ({owned_by}) must restart it")
+    if owned_by != OURS:
+        events = [fleet.ledger.events[key] for key in calling.events if key in fleet.ledger.events]
+        witnessed = is_witnessed(fleet, replica, events)
+        against = site_units.against_restart(fleet, replica, calling.code, witnessed=witnessed)
+        if against is not None:
+            return Decision(ActionState.WAITING, against)
     status = replica.status
     if status is not None and status.leftovers:
         pids = ", ".join(map(str, status.leftovers))

@@ -18,10 +18,11 @@ from controller.core.fleet.stimuli import Deployment
 from controller.core.policy import budget
 from controller.core.policy.place import place_of
 from controller.core.policy.policy import OWNER, Leave, Verdict, may_act_on, rule_of
-from controller.core.replicas import owners, restart
+from controller.core.replicas import owners, restart, site_units
 from controller.core.replicas.actions import draw, placed_anew
 from vocab.lines import ActionLine, Budget, IncidentLine, Subject
 from vocab.states import ActionKind, ActionState
+from vocab.units import KIND
 
 ASKED = "operator/drain"
 SURPLUS = "deployment/surplus"
@@ -143,7 +144,10 @@ def when_spared(fleet: Fleet, replica: Replica, errand: Errand, now: float) -> I
             enough = "its own is lost" if budget.is_lost(fleet, replica) else enough
             why = f"no GPU is free for a replacement; {enough}"
     state = ActionState.ORDERED if broken is None else ActionState.WAITING
-    yield from unless_said(fleet, _drain(fleet, replica, errand, state, why, now, broken))
+    drawn = _drain(fleet, replica, errand, state, why, now, broken)
+    if replica.observed and owners.kind_of(fleet, replica) == KIND and broken is None:
+        drawn = replace(drawn, target=site_units.place_of(replica))
+    yield from unless_said(fleet, drawn)
 
 
 def unless_said(fleet: Fleet, drawn: ActionLine) -> Iterator[ActionLine]:

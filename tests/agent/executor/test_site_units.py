@@ -11,6 +11,7 @@ from vocab.messages import Order
 from vocab.observations import Owner
 from vocab.states import ActionKind, ActionState, Level
 
+GONE = ActionState.RUNNING  # that it has gone is seen by the controller itself
 DONE, FAILED, EXPIRED, REFUSED = ActionState.DONE, ActionState.FAILED, ActionState.EXPIRED, ActionState.REFUSED
 
 
@@ -26,7 +27,7 @@ async def ended(site, number):
 async def stopped(site):
     """A drain that has ended, and whose replica is seen no more."""
     site.agent.take([drain()])
-    assert (await ended(site, 1))[0] is DONE
+    assert (await ended(site, 1))[0] is GONE
     site.sees()
 
 
@@ -36,7 +37,7 @@ async def test_a_drain_has_systemd_stop_its_unit_and_a_release_start_it_again(si
         site.agent.take([release()])
         assert await ended(site, 2) == (DONE, "systemd has started vllm@0.service again")
     assert site.systemd.told == ["stop", "start"]
-    assert [state for name, state, _ in site.told if name == "a-1"] == [ActionState.RUNNING, DONE]
+    assert [state for name, state, _ in site.told if name == "a-1"] == [GONE, GONE]
     assert site.units == ("vllm@.service",)
 
 
@@ -47,7 +48,7 @@ async def test_a_stop_may_take_as_long_as_its_unit_says(site):
         await until(lambda: site.systemd.told == ["stop"])
         site.agent.take([])  # the controller sees that it has gone before systemd says so
         site.systemd.does("stop")
-        assert (await ended(site, 1))[0] is DONE
+        assert (await ended(site, 1))[0] is GONE
         assert site.systemd.told == ["stop"]
 
 
@@ -73,7 +74,7 @@ async def test_an_engine_with_a_door_is_shut_and_waited_for_before_it_is_stopped
         await until(lambda: site.doors.said == ["close http://127.0.0.1:8000"])
         assert site.systemd.told == []
         site.sees(msgspec.structs.replace(busy, running=0))
-        assert (await ended(site, 1))[0] is DONE
+        assert (await ended(site, 1))[0] is GONE
     assert site.systemd.told == ["stop"]
 
 
@@ -83,7 +84,7 @@ async def test_an_engine_without_one_is_given_its_prestop_time(site):
         await until(lambda: site.book.of(REPLICA) is not None and site.book.of(REPLICA).unit)
         assert site.systemd.told == []
         site.clock.advance(20.0)
-        assert (await ended(site, 1))[0] is DONE
+        assert (await ended(site, 1))[0] is GONE
     assert site.doors.said == []
 
 
@@ -109,7 +110,7 @@ async def test_a_pause_stops_a_drain_and_no_release(site):
         await until(lambda: site.book.of(REPLICA).key == ("a-3", "1.3"))
         assert site.systemd.told == ["stop", "start"]
         site.pause.unlink()
-        assert (await ended(site, 3))[0] is DONE
+        assert (await ended(site, 3))[0] is GONE
 
 
 async def test_nothing_is_done_below_the_level_and_no_unit_is_offered(tmp_path):
@@ -128,7 +129,7 @@ async def test_what_a_person_has_stopped_is_not_started_by_us(site):
     async with site.running():
         site.systemd.does("stop")
         site.agent.take([drain()])
-        assert await ended(site, 1) == (DONE, "vllm@0.service was stopped by somebody else")
+        assert await ended(site, 1) == (GONE, "vllm@0.service was stopped by somebody else")
         site.sees()
         site.agent.take([release()])
         assert await ended(site, 2) == (DONE, "no unit of it is down by us")
@@ -163,7 +164,7 @@ async def test_what_was_seen_running_since_is_left_to_them_though_systemd_has_fo
 async def test_a_look_from_before_the_stop_is_nobody_who_is_back(site):
     async with site.running():
         site.agent.take([drain()])
-        assert (await ended(site, 1))[0] is DONE
+        assert (await ended(site, 1))[0] is GONE
         site.agent.take([release()])  # what is seen is still the process that was stopped
         assert (await ended(site, 2))[1] == "systemd has started vllm@0.service again"
 
@@ -176,6 +177,16 @@ async def test_what_a_person_has_taken_out_of_use_since_is_left_so(site, state):
         site.agent.take([release()])
         assert await ended(site, 2) == (DONE, f"vllm@0.service is {state} since: it is left as it is")
     assert site.systemd.told == ["stop"]
+
+
+async def test_a_second_drain_of_what_we_have_stopped_leaves_it_ours_to_start(site):
+    async with site.running():
+        await stopped(site)
+        site.agent.take([drain(3)])
+        assert await ended(site, 3) == (GONE, "nothing of it runs here any more")
+        site.agent.take([release(4)])
+        assert (await ended(site, 4))[0] is DONE
+    assert site.systemd.told == ["stop", "start"]
 
 
 async def test_what_runs_already_is_not_started(site):
@@ -274,7 +285,7 @@ async def test_an_agent_that_is_killed_anywhere_stops_and_starts_it_once(site, d
             site.again()
             site.agent.take([one], old=True)
             async with site.running():
-                assert (await until(lambda one=one: site.outcome(one.id)))[0] is DONE
+                assert (await until(lambda one=one: site.outcome(one.id)))[0] in {GONE, DONE}
         site.sees(*([] if one.of is ActionKind.DRAIN else [serving(pid=200)]))
     assert site.systemd.told == ["stop", "start"]
     assert site.systemd.runs[UNIT].active == "active"
@@ -299,7 +310,7 @@ async def test_an_order_that_comes_again_is_answered_and_not_done_again(site):
         await stopped(site)
         site.told.clear()
         site.agent.take([drain()])
-        assert site.outcome("a-1")[0] is DONE
+        assert site.outcome("a-1")[0] is GONE
     assert site.systemd.told == ["stop"]
 
 
@@ -327,7 +338,7 @@ async def test_a_boot_is_the_end_of_what_ran_and_what_we_stopped_is_started_agai
     site.again()
     site.agent.take([drain()], old=True)
     async with site.running():
-        assert await ended(site, 1) == (DONE, "the node has booted since")
+        assert await ended(site, 1) == (GONE, "the node has booted since")
         site.agent.take([release()])
         assert (await ended(site, 2))[0] is DONE
     assert site.systemd.told == ["stop", "start"]
