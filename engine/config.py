@@ -32,6 +32,7 @@ class EngineConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cache_dir: Path | None = None
     token_file: Path | None = None
     drain_s: float = 120.0
+    canary_s: float = 900.0
     log_json: bool = False
 
 
@@ -62,6 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--cache-dir", type=Path, help="keep the converted weights here; replicas then share their memory")
     add("--token-file", type=Path, help="ask clients for the token in this file")
     add("--drain-s", type=float, default=120.0, help="seconds that SIGTERM leaves to the requests under way")
+    add("--canary-s", type=float, default=900.0, help="seconds between canaries while idle; 0: none but the first")
     add("--log-json", action="store_true", help="log JSON lines")
     return parser
 

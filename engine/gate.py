@@ -16,6 +16,7 @@ _WHY = {
     "draining": "this replica finishes its requests and stops",
     "failed": "the step loop of this replica has stopped",
     "cut_off": "this replica stopped before the answer was whole",
+    "corrupt": "this replica's device was found to compute wrong",
     "queue_full": "too many requests wait on this replica",
 }
 
@@ -36,6 +37,7 @@ class Gate:
         self.open_requests = 0
         self.loaded = False
         self.failed = False
+        self.corrupt = False
         self.fenced = False
         self.cut_off = False
         self.exit_at: float | None = None  # monotonic seconds
@@ -49,6 +51,8 @@ class Gate:
             return "draining"
         if not self.loaded:
             return "loading"
+        if self.corrupt:
+            return "corrupt"
         return "fenced" if self.fenced else ""
 
     def ready(self) -> tuple[bool, str]:

@@ -16,7 +16,8 @@ from engine.chat import ChatTemplate
 from engine.checkpoint import Checkpoint, FolderCheckpoint, GgufCheckpoint, safetensors_files
 from engine.config import EngineConfig
 from engine.gguf_file import GgufFile
-from engine.health.canary import Watched
+from engine.health.canary import Canary
+from engine.health.first_run import first_run
 from engine.location import locate
 from engine.model import Forward, Model
 from engine.runner import Runner
@@ -39,7 +40,7 @@ class Loaded:
         self.max_len = max_len
         self.vocab = arch.vocab
         self.eos_ids = frozenset(arch.eos_ids)
-        self.canary: Watched | None = None
+        self.canary: Canary | None = None
 
 
 class _Parts(msgspec.Struct, frozen=True):
@@ -70,7 +71,9 @@ def load_model(config: EngineConfig) -> Loaded:
     runner = Runner(model, backend, device)
     _warm_up(runner, arch, max_len)
     _give_back_memory()
-    return Loaded(scheduler, runner, parts.tokenizer, parts.template, max_len, arch)
+    loaded = Loaded(scheduler, runner, parts.tokenizer, parts.template, max_len, arch)
+    loaded.canary = first_run(config, runner, pool, weights, parts.files, max_len)
+    return loaded
 
 
 def _device(name: str) -> torch.device:

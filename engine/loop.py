@@ -80,6 +80,15 @@ class StepLoop:
 
         self._leave(forget)
 
+    def ask(self, something: Callable[[], None]) -> None:
+        """Call ``something`` in the loop's thread, between two steps."""
+
+        def call(_: Scheduler) -> list[Output]:
+            something()
+            return []
+
+        self._leave(call)
+
     def abort_all(self) -> None:
         """End everything with what it has."""
 

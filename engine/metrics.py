@@ -6,12 +6,13 @@ from collections.abc import Callable
 from prometheus_client import Counter, Gauge, Histogram
 
 from engine.config import EngineConfig
+from engine.health.outcome import Outcome, Run
 from engine.scheduler import Scheduler
 from engine.sequence import Finish, Output, Sequence, Step
 from vocab.metrics import ENGINE, Kind
 from wire.exposition import Exposition
 
-STATES = ("ready", "loading", "fenced", "draining", "failed")
+STATES = ("ready", "loading", "fenced", "draining", "failed", "corrupt")
 
 
 class EngineMetrics(Exposition):
@@ -51,6 +52,8 @@ class EngineMetrics(Exposition):
             gauge("corral_engine_gpu_info").labels(config.replica, uuid).set(1)
         for finish in Finish:
             self._counter("request_success_total", finished_reason=finish.value)
+        for outcome in Outcome:
+            self.counter("corral_engine_canary_runs_total").labels(outcome.value)
         for code in (*STATES[1:], "queue_full"):
             self.counter("corral_engine_refused_requests_total").labels(code)
         self.counter("vllm:admission_rejections_total").labels(self._model, "max_num_queued_reqs")
@@ -73,6 +76,11 @@ class EngineMetrics(Exposition):
         self.counter("corral_engine_refused_requests_total").labels(code).inc()
         if code == "queue_full":
             self.counter("vllm:admission_rejections_total").labels(self._model, "max_num_queued_reqs").inc()
+
+    def canary_ran(self, run: Run) -> None:
+        """A canary has made a whole run."""
+        self.counter("corral_engine_canary_runs_total").labels(run.outcome.value).inc()
+        self.gauge("corral_engine_canary_seconds").set(run.seconds)
 
     def ran_short(self) -> None:
         """A step found no memory and was cut into smaller ones."""

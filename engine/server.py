@@ -9,10 +9,13 @@ from aiohttp import web
 
 from engine.completions import Completions
 from engine.failures import requests_of_others, whatever_else
+from engine.health.outcome import Run
 from engine.requests import BadRequest
 from engine.service import Service
 from wire.server import decode as decode_body
 from wire.server import make_app, reply
+
+CANARY_S = 120.0  # a run is seconds; behind the steps of a full batch it takes longer
 
 
 class DrainOrder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -40,7 +43,23 @@ def application(service: Service, token: str | None = None) -> web.Application:
     app.router.add_post("/detokenize", texts.detokenize)
     app.router.add_post("/drain", routes.drain)
     app.router.add_delete("/drain", routes.lift)
+    app.router.add_get("/canary", routes.canary)
+    app.router.add_post("/canary", routes.run_canary)
     return app
+
+
+def _told(run: Run | None, status: int = 200) -> web.Response:
+    """A run of the canary; ``outcome`` is null where there was none."""
+    told = [] if run is None else [{"outcome": one.outcome.value, "text": one.text} for one in run.told]
+    return reply(
+        {
+            "outcome": run.outcome.value if run is not None else None,
+            "text": run.text if run is not None else "",
+            "seconds": run.seconds if run is not None else None,
+            "checks": told,
+        },
+        status,
+    )
 
 
 class Routes:
@@ -98,6 +117,17 @@ class Routes:
         """Admit again."""
         self._service.lift()
         return self._stand()
+
+    async def canary(self, _: web.Request) -> web.Response:
+        """What the last run of the canary found."""
+        loaded = self._service.loaded
+        last = loaded.canary.last if loaded is not None and loaded.canary is not None else None
+        return _told(last)
+
+    async def run_canary(self, _: web.Request) -> web.Response:
+        """Run the canary now, between the steps of what runs, and tell; 504 if it did not end in time."""
+        run = await self._service.check(CANARY_S)
+        return _told(run, 504 if run is None else 200)
 
     def _stand(self) -> web.Response:
         gate = self._service.gate

@@ -12,6 +12,7 @@ from engine.answer import Choice, Piece
 from engine.answers import Answers
 from engine.config import EngineConfig
 from engine.gate import Gate, Unavailable
+from engine.health.outcome import Outcome, Run
 from engine.health.verdicts import exit_of, last_words
 from engine.loop import StepLoop
 from engine.metrics import EngineMetrics
@@ -46,6 +47,7 @@ class Service:
         self._clock = clock
         self._answers = Answers(config.replica, self.steps)
         self._changed = asyncio.Event()
+        self._checked = asyncio.Event()
         self._started = clock.monotonic()
         self.metrics.refresh = self._refresh_metrics
         self.on_change: Callable[[], None] = lambda: None
@@ -62,23 +64,33 @@ class Service:
                 log.debug("the event loop is gone")
 
         self.steps.start(
-            loaded=lambda loaded: call(self._take_model, loaded),
+            loaded=lambda loaded: call(self._take_model, loaded, lambda run: call(self._take_canary, run)),
             publish=lambda outputs: call(self._answers.deliver, outputs),
             failed=lambda: call(self._take_failure),
         )
 
     # ---- what the step loop's thread tells ----
 
-    def _take_model(self, loaded: "Loaded") -> None:
+    def _take_model(self, loaded: "Loaded", told: Callable[[Run], None]) -> None:
         seconds = self._clock.monotonic() - self._started
         self.loaded = loaded
         self.gate.loaded = True
         self.metrics.loaded(seconds)
+        if loaded.canary is not None:
+            loaded.canary.done = told
+            if loaded.canary.last is not None:
+                self._take_canary(loaded.canary.last)
         self.on_change()
         notify("READY=1")
         log.info(
             "ready", extra={"replica": self.config.replica, "load_s": round(seconds, 2), "max_len": loaded.max_len}
         )
+
+    def _take_canary(self, run: Run) -> None:
+        self.metrics.canary_ran(run)
+        self.gate.corrupt |= run.outcome.is_wrong  # no later run takes it back: only another process, or a person
+        self.on_change()
+        self._checked.set()
 
     def _take_failure(self) -> None:
         self.gate.failed = True
@@ -151,6 +163,20 @@ class Service:
         """Seconds that the open requests still have, None if nobody asked for an exit."""
         return None if self.gate.exit_at is None else max(0.0, self.gate.exit_at - self._clock.monotonic())
 
+    async def check(self, timeout_s: float) -> Run | None:
+        """A whole run of the canary, between the steps of what runs; None if it did not end in time."""
+        canary = self.loaded.canary if self.loaded is not None else None
+        if canary is None:
+            raise Unavailable(self.gate.closed_by or "loading")
+        self._checked.clear()
+        self.steps.ask(canary.ask)
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._checked.wait()
+        except TimeoutError:
+            return None
+        return canary.last
+
     def healthy(self) -> tuple[bool, str]:
         """The answer of /health: whether the step loop lives."""
         return self.steps.alive, "ok" if self.steps.alive else "the step loop has stopped"
@@ -162,6 +188,8 @@ class Service:
         running, waiting, oldest = self.steps.queues()
         times = self.steps.times
         closed = self.gate.closed_by
+        canary = self.loaded.canary if self.loaded is not None else None
+        wrong = canary.wrong if canary is not None else None
         return Beat(
             pid=os.getpid(),
             ready=self.gate.loaded and not self.gate.failed,
@@ -181,6 +209,10 @@ class Service:
             kv_ratio=self.steps.kv_ratio,
             error_code=int(getattr(self.steps.failure, "error_code", 0) or 0),
             step_began_ns=times.began_ns,
+            canaries=canary.runs if canary is not None else 0,
+            wrong_product=wrong is not None and wrong.has(Outcome.WRONG_PRODUCT),
+            wrong_answer=wrong is not None and wrong.has(Outcome.WRONG_ANSWER),
+            wrong_weights=wrong is not None and wrong.has(Outcome.WRONG_WEIGHTS),
         )
 
     def _refresh_metrics(self) -> None:

@@ -7,7 +7,6 @@ for one piece at most, and a run under load is only made when somebody asks for 
 
 import logging
 from collections.abc import Callable, Iterator
-from typing import Protocol
 
 from engine.health.outcome import Outcome, Run, Told
 from engine.health.verdicts import is_out_of_memory
@@ -16,20 +15,6 @@ from vocab.clock import Clock
 log = logging.getLogger(__name__)
 
 Check = Callable[[], Iterator[Told | None]]
-
-
-class Watched(Protocol):
-    """What the step loop sees of a canary."""
-
-    wanted: bool
-
-    def idle(self) -> float | None:
-        """There is nothing to do: do a piece if one is due; seconds until the next one, None for never."""
-        ...
-
-    def piece(self) -> None:
-        """Do one piece."""
-        ...
 
 
 class Canary:
@@ -62,7 +47,7 @@ class Canary:
         return self.last
 
     def idle(self) -> float | None:
-        """See Watched."""
+        """There is no work: do a piece if one is due; seconds until the next one, None for never."""
         if self._pieces is None and not self.wanted:
             if self._every_s <= 0:
                 return None
@@ -73,7 +58,7 @@ class Canary:
         return 0.0
 
     def piece(self) -> None:
-        """See Watched."""
+        """Do one piece; a run begins or ends with it."""
         began = self._clock.monotonic()
         if self._pieces is None:
             self._told, self._spent_s = [], 0.0
