@@ -10,6 +10,7 @@ from agent.roothelper.requests import (
     Denied,
     EndReplica,
     Failed,
+    GroupPart,
     ReadReplica,
     ReplicaRun,
     Slice,
@@ -60,19 +61,20 @@ class HelperUnits:
 
 def request_of(record: ReplicaRecord) -> StartReplica:
     """What is asked for a record."""
-    spec = record.spec
+    spec, group = record.share, record.group
     parts = ((member.gpu, member.mig) for member in spec.members)
     return StartReplica(
         replica=spec.replica,
         deployment=spec.deployment,
         engine=spec.engine,
         model=spec.model,
-        gpus=record.gpus,
+        gpus=tuple(member.gpu for member in spec.members),
         slices=tuple(Slice(gpu, mig.gi, mig.ci) for gpu, mig in parts if mig is not None and mig.ci is not None),
         port=record.port,
         drain_s=spec.drain_s,
         kill_s=spec.kill_s,
         options={name: value for name, value in spec.options.items() if value is not None},
+        group=None if group is None else GroupPart(group.rank, group.nodes, group.gpus, group.leader, group.port),
     )
 
 

@@ -17,7 +17,9 @@ from wire.config import is_loopback, load, split_address
 from wire.tls import Tls
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=100_000)]
-GpuCount = Annotated[int, msgspec.Meta(ge=1, le=8)]  # a replica lives on one node, and nodes have at most 8
+NODE_GPUS = 8  # nodes have at most so many
+GpuCount = Annotated[int, msgspec.Meta(ge=1, le=1024)]
+NodeCount = Annotated[int, msgspec.Meta(ge=1, le=128)]
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=86_400)]
 Node = Annotated[str, msgspec.Meta(min_length=1, max_length=253)]
 Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$")]
@@ -31,7 +33,8 @@ class DeploymentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 
     name: Name
     replicas: Count = 1
-    gpus_per_replica: GpuCount = 1
+    gpus_per_replica: GpuCount = 1  # in all
+    nodes_per_replica: NodeCount = 1  # more: a group, with equally many of its GPUs on each node
     min_ready: Count | None = None  # replicas that must stay ready through any repair; default: 1, 0 without replicas
     model: str
     engine: str = "torch"
@@ -59,8 +62,22 @@ class DeploymentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
             raise ValueError(
                 f'options.command of deployment {self.name!r} is missing: give words, as ["my-server", "{{port}}"]'
             )
+        self._check_shape()
         if not self.model:
             raise ValueError(f"model of deployment {self.name!r} is empty: name a model or a folder")
+
+    def _check_shape(self) -> None:
+        gpus, nodes = self.gpus_per_replica, self.nodes_per_replica
+        if gpus % nodes or gpus // nodes > NODE_GPUS:
+            raise ValueError(
+                f"gpus_per_replica = {gpus} of deployment {self.name!r}: on {nodes} node{'s' * (nodes > 1)}"
+                f" (nodes_per_replica) it must be a multiple of {nodes}, with at most {NODE_GPUS} on each"
+            )
+        if nodes > 1 and (self.engine == "torch" or self.managed_by != "corral"):
+            raise ValueError(
+                f"nodes_per_replica = {nodes} of deployment {self.name!r}: several nodes are for the engines"
+                ' vllm, sglang and command with managed_by = "corral"'
+            )
 
     @property
     def floor(self) -> int:

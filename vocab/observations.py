@@ -310,6 +310,7 @@ class DeploymentSeen(Observation, frozen=True, kw_only=True, omit_defaults=True,
     deployment: str
     replicas: Annotated[int, msgspec.Meta(ge=0, le=MOST_REPLICAS)] = 1
     gpus_per_replica: int = 1
+    nodes_per_replica: Annotated[int, msgspec.Meta(ge=1)] = 1  # more: a replica is a group over so many nodes
     min_ready: int | None = None
     gpus: tuple[str, ...] = ()
     managed_by: str = "corral"

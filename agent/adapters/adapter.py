@@ -9,6 +9,7 @@ from enum import StrEnum
 
 import msgspec
 
+from agent.adapters.group import Group
 from vocab.catalogue.cuda import error_in
 from vocab.messages import ReplicaSpec
 
@@ -44,13 +45,17 @@ class Meters(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Start(msgspec.Struct, frozen=True, kw_only=True):
-    """One replica to be started. ``port`` is on loopback; ``cpu``: the node's GPUs are made up."""
+    """One replica to be started. ``port`` is on loopback; ``cpu``: the node's GPUs are made up.
+
+    ``spec`` has the members of this node; ``group``: what it is among the processes of other nodes, if there are any.
+    """
 
     spec: ReplicaSpec
     port: int
     beat: str
     cpu: bool
     program: tuple[str, ...]  # the engine of this installation; others are found by their own name
+    group: Group | None = None
 
 
 class Adapter(msgspec.Struct, frozen=True, kw_only=True):

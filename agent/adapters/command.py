@@ -2,6 +2,8 @@
 
 ``options.command`` is a list; {port}, {model}, {name}, {replica} and {gpus} in its words are filled in. It should
 answer GET /health with 200 once it takes requests. Of its beat nothing is known: it is never called stalled.
+On several nodes the same words start one process a node; {rank}, {world_size}, {leader} and {leader_port} tell them
+apart, and so do CORRAL_RANK, CORRAL_WORLD_SIZE, CORRAL_LEADER and CORRAL_LEADER_PORT in their environment.
 """
 
 from agent.adapters.adapter import Adapter, Start
@@ -10,7 +12,7 @@ from vocab.errors import ConfigError
 
 def argv(start: Start) -> tuple[str, ...]:
     """The words with what stands in braces filled in. Raises ConfigError if there are none, or unknown braces."""
-    spec = start.spec
+    spec, group = start.spec, start.group
     given = spec.options.get("command")
     if not isinstance(given, list | tuple) or not given or not all(isinstance(word, str) for word in given):
         raise ConfigError('options.command: give a list of words, as ["my-server", "--port", "{port}"]')
@@ -20,6 +22,10 @@ def argv(start: Start) -> tuple[str, ...]:
         "name": spec.deployment,
         "replica": spec.replica,
         "gpus": ",".join(member.gpu for member in spec.members),
+        "rank": group.rank if group is not None else 0,
+        "world_size": group.nodes if group is not None else 1,
+        "leader": group.leader if group is not None else "127.0.0.1",
+        "leader_port": group.port if group is not None else 0,
     }
     try:
         return tuple(word.format_map(known) for word in given)

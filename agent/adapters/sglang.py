@@ -8,16 +8,23 @@ from agent.adapters.adapter import Adapter, Meters, Start, flags
 
 
 def argv(start: Start) -> tuple[str, ...]:
-    """``python -m sglang.launch_server`` with its metrics on."""
-    spec = start.spec
+    """``python -m sglang.launch_server`` with its metrics on; over several nodes tensor parallel over all GPUs."""
+    spec, group = start.spec, start.group
+    gpus = group.gpus if group is not None else len(spec.members)
     pairs: list[tuple[str, object]] = [
         ("--model-path", spec.model),
         ("--served-model-name", spec.deployment),
         ("--host", "127.0.0.1"),
         ("--port", start.port),
-        ("--tp-size", len(spec.members) if len(spec.members) > 1 else None),
+        ("--tp-size", gpus if gpus > 1 else None),
         ("--enable-metrics", True),
     ]
+    if group is not None:
+        pairs += [
+            ("--nnodes", group.nodes),
+            ("--node-rank", group.rank),
+            ("--dist-init-addr", f"{group.leader}:{group.port}"),
+        ]
     return ("python3", "-m", "sglang.launch_server", *flags(pairs, spec.options))
 
 

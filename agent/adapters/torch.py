@@ -1,11 +1,13 @@
 """Corral's own engine: it has a door for fences and drains, and writes its beat to a file."""
 
 from agent.adapters.adapter import Adapter, Farewell, Meters, Start, flags
+from agent.adapters.group import refuse
 from vocab.catalogue.exits import GPU_FAULT, OUT_OF_MEMORY, EngineExit
 
 
 def argv(start: Start) -> tuple[str, ...]:
-    """The command line."""
+    """The command line. Raises ConfigError for a part of a group: its layers are not split over nodes."""
+    refuse(start.group, "torch")
     spec = start.spec
     pairs: list[tuple[str, object]] = [
         ("--replica", spec.replica),

@@ -9,8 +9,12 @@ from agent.adapters.adapter import Adapter, Meters, Start, flags
 
 
 def argv(start: Start) -> tuple[str, ...]:
-    """``vllm serve``; with a time to drain, for without one SIGTERM cuts every stream at once."""
-    spec = start.spec
+    """``vllm serve``; with a time to drain, for without one SIGTERM cuts every stream at once.
+
+    Over several nodes as its documentation advises: tensor parallel within a node, pipeline parallel between them, its
+    own processes without Ray, and no server but on the leader. ``options`` may divide it in another way.
+    """
+    spec, group = start.spec, start.group
     pairs: list[tuple[str, object]] = [
         ("--served-model-name", spec.deployment),
         ("--host", "127.0.0.1"),
@@ -18,6 +22,16 @@ def argv(start: Start) -> tuple[str, ...]:
         ("--tensor-parallel-size", len(spec.members) if len(spec.members) > 1 else None),
         ("--shutdown-timeout", max(1, round(spec.drain_s))),
     ]
+    if group is not None:
+        pairs += [
+            ("--pipeline-parallel-size", group.nodes),
+            ("--distributed-executor-backend", "mp"),
+            ("--nnodes", group.nodes),
+            ("--node-rank", group.rank),
+            ("--master-addr", group.leader),
+            ("--master-port", group.port),
+            ("--headless", not group.leads),
+        ]
     return ("vllm", "serve", spec.model, *flags(pairs, spec.options))
 
 

@@ -13,6 +13,7 @@ import msgspec
 
 from agent.adapters.adapter import Start
 from agent.adapters.engines import adapter
+from agent.adapters.group import Group
 from agent.replicas.record import Folder
 from vocab.messages import ReplicaSpec
 from vocab.observations import Member
@@ -39,18 +40,32 @@ class Launch(msgspec.Struct, frozen=True):
 Spawn = Callable[[Launch], int]  # starts the process detached and gives its pid; raises OSError
 
 
-def command(spec: ReplicaSpec, folder: Folder, port: int, program: Sequence[str], *, cpu: bool) -> tuple[str, ...]:
+def command(
+    spec: ReplicaSpec,
+    folder: Folder,
+    port: int,
+    program: Sequence[str],
+    *,
+    cpu: bool,
+    group: Group | None = None,
+) -> tuple[str, ...]:
     """The command line of a replica. Raises ConfigError for an engine that this agent cannot start."""
-    start = Start(spec=spec, port=port, beat=str(folder.beat), cpu=cpu, program=tuple(program))
+    start = Start(spec=spec, port=port, beat=str(folder.beat), cpu=cpu, program=tuple(program), group=group)
     return (*(NICE_ON_CPU if cpu else ()), *adapter(spec.engine).argv(start))
 
 
 def environment(
-    spec: ReplicaSpec, inherited: Mapping[str, str], marks: Mapping[str, str], *, cpu: bool
+    spec: ReplicaSpec,
+    inherited: Mapping[str, str],
+    marks: Mapping[str, str],
+    *,
+    cpu: bool,
+    group: Group | None = None,
 ) -> dict[str, str]:
     """The environment of a replica: the agent's, with exactly its GPUs visible and marked as ours."""
     env = {key: text for key, text in inherited.items() if key not in OWN}
     env |= marks
+    env |= group.environment if group is not None else {}
     env["CUDA_VISIBLE_DEVICES"] = "" if cpu else ",".join(map(visible, spec.members))
     env["PYTHONUNBUFFERED"] = "1"
     if cpu:

@@ -7,6 +7,7 @@ Promises, held by a state machine test:
 - Without a Desired nothing is started, stopped or unfenced: an agent that knows nothing keeps all running.
 - A process is never killed before it was told to drain, had its time, and got SIGTERM and ``kill_s`` more.
 - No two living processes share a GPU, and none is started on a fenced one.
+- One part of a group over several nodes is never started anew: whoever knows all parts ends them and starts others.
 - An exit that was asked for cannot be taken back: the process ends first, then a new one starts.
 - After ``RESTARTS`` restarts within ``WINDOW_S`` a crashing replica stays down until a new token orders it.
 """
@@ -95,6 +96,11 @@ def gpus(spec: ReplicaSpec) -> frozenset[str]:
     return frozenset(member.gpu for member in spec.members)
 
 
+def is_part(spec: ReplicaSpec) -> bool:
+    """Whether it is one of several processes, on other nodes, that live and die together."""
+    return len(spec.nodes) > 1
+
+
 def same_process(wanted: ReplicaSpec, running: ReplicaSpec) -> bool:
     """Whether a process started for ``running`` serves ``wanted``: phase, token and times may differ."""
 
@@ -139,7 +145,7 @@ def restart(case: Case) -> Step | None:
     """Start it again: at once if its end was asked for, else after a back-off and within the budget."""
     assert case.wanted is not None
     actual, crashes = case.actual, _counted(case)
-    if actual.given_up and actual.spec.token == case.wanted.token:
+    if (actual.given_up or is_part(case.wanted)) and actual.spec.token == case.wanted.token:
         return None
     if actual.asked or not crashes:
         return start(case)

@@ -15,6 +15,7 @@ import msgspec
 
 from agent.adapters.command import COMMAND
 from agent.adapters.engines import ENGINES
+from agent.adapters.group import Group, group_of, share_of
 from agent.replicas.cgroup import processes
 from agent.replicas.identity import Identity, survivors
 from vocab.messages import ReplicaSpec
@@ -63,6 +64,7 @@ class ReplicaRecord(msgspec.Struct, frozen=True, kw_only=True):
     ended_at: float | None = None
     exit: Exit | None = None
     unit: str | None = None  # of systemd; without one it is a process of the agent's user, detached
+    node: str = ""  # on which it runs: of a group over several, ``members`` are all of it
 
     @property
     def identity(self) -> Identity:
@@ -70,6 +72,16 @@ class ReplicaRecord(msgspec.Struct, frozen=True, kw_only=True):
         assert self.pid is not None
         assert self.start_s is not None
         return Identity(self.pid, self.start_s, self.boot_id)
+
+    @property
+    def group(self) -> Group | None:
+        """What it is among the processes of other nodes, if it is a group."""
+        return group_of(self.spec, self.node)
+
+    @property
+    def share(self) -> ReplicaSpec:
+        """What it was started for, with the members of this node alone."""
+        return share_of(self.spec, self.node)
 
     @property
     def mark(self) -> str:

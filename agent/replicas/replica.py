@@ -32,7 +32,7 @@ class Replica:
         self.record = record
         self._beat = str(folder.beat)
         self.pulse = Pulse()
-        self.was_ready = False
+        self.was_ready = not self.has_door  # of a part of a group that does not lead its life is all there is to see
         self.admitting: bool | None = None  # as it last answered
         self.withdrawn_at: float | None = None
         self.terminated_at: float | None = None
@@ -92,7 +92,7 @@ class Replica:
     def _devices(self) -> str | None:
         """What it may see of its GPUs. Of a unit, which runs as another user, what it was given."""
         if self.record.unit is not None:
-            return ",".join(map(visible, self.record.spec.members))
+            return ",".join(map(visible, self.record.share.members))
         return variable(self.record.pid, VISIBLE) if self.record.pid is not None else None
 
     def measured(self, text: str, now: float) -> None:
@@ -177,6 +177,11 @@ class Replica:
         self.refuses = answer.error == "refused"
 
     # -- what it is -----------------------------------------------------------------------------------
+
+    @property
+    def has_door(self) -> bool:
+        """Whether anything can be asked of it: of a group the leader alone serves."""
+        return (group := self.record.group) is None or group.leads
 
     @property
     def beat(self) -> Beat | None:

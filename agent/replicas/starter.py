@@ -36,7 +36,9 @@ class Starter:
         *,
         cpu: bool,
         group: int | None = None,
+        node: str = "",
     ) -> None:
+        self._node = node
         self._run_dir = run_dir
         self._clock = clock
         self._base_port = base_port
@@ -125,6 +127,7 @@ class Starter:
             spec=spec,
             began=self._clock.monotonic(),
             crashes=step.crashes,
+            node=self._node,
         )
 
     def _port(self, before: Replica | None, taken: Collection[int]) -> int:
@@ -138,8 +141,9 @@ class Starter:
 
     def _spawned(self, folder: Folder, record: ReplicaRecord, port: int) -> ReplicaRecord:
         record = msgspec.structs.replace(record, port=port, url=f"http://{HOST}:{port}")
-        argv = command(record.spec, folder, port, self._program, cpu=self._cpu)
-        env = environment(record.spec, self._inherited, marks(record.replica, folder.beat), cpu=self._cpu)
+        spec, group = record.share, record.group
+        argv = command(spec, folder, port, self._program, cpu=self._cpu, group=group)
+        env = environment(spec, self._inherited, marks(record.replica, folder.beat), cpu=self._cpu, group=group)
         folder.intend(record)
         folder.turn_log()
         pid = self._spawn(Launch(argv, env, folder.log))

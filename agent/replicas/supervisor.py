@@ -23,7 +23,7 @@ from agent.replicas.ends import Ends
 from agent.replicas.force import Force
 from agent.replicas.launch import Spawn, spawn_detached
 from agent.replicas.orders import Orders
-from agent.replicas.plan import gpus, plan, same_process
+from agent.replicas.plan import gpus, is_part, plan, same_process
 from agent.replicas.record import Folder, ReplicaRecord, known, prune
 from agent.replicas.replica import Replica
 from agent.replicas.starter import Starter
@@ -68,7 +68,7 @@ class Supervisor:
         self._boot = boot_id or identity.boot_id()
         program = tuple(program) or (python, "-m", "engine")
         self._starter = Starter(
-            self._run_dir, clock, base_port, program, spawn, inherited, self._boot, cpu=cpu, group=group
+            self._run_dir, clock, base_port, program, spawn, inherited, self._boot, cpu=cpu, group=group, node=node
         )
         self._wake = asyncio.Event()
         self._units = units
@@ -222,7 +222,7 @@ class Supervisor:
         now = self._clock.monotonic()
         for replica in self._replicas.values():
             self._look_at(replica, now, CALM_S if self._is_calm(replica) else AGAIN_S)
-            if replica.living:
+            if replica.living and replica.has_door:
                 self._orders.probe_if_due(replica)
 
     def _look_at(self, replica: Replica, now: float, every_s: float) -> None:
@@ -320,7 +320,7 @@ class Supervisor:
         if replica.living or wanted is None or wanted.phase != "run" or gpus(wanted) & self._fenced:
             return False
         given_up = replica.record.exit is not None and replica.record.exit.reason == "crash_loop"
-        return not given_up or wanted.token != replica.record.token
+        return not (given_up or is_part(wanted)) or wanted.token != replica.record.token
 
 
 def _not_started(spec: ReplicaSpec) -> ReplicaStatus:

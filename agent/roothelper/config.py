@@ -31,6 +31,7 @@ class EngineConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     program: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
+    groups: bool = False  # whether it may be a part of a replica on several nodes: it then speaks to other machines
     commands: tuple[tuple[str, ...], ...] = ()
     environment: dict[str, str] = {}
 

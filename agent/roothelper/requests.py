@@ -77,6 +77,16 @@ class Slice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ci: Annotated[int, msgspec.Meta(ge=0, le=255)]
 
 
+class GroupPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which process it is of a replica on several nodes, how many GPUs all have, and where they meet."""
+
+    rank: Annotated[int, msgspec.Meta(ge=0, le=1023)]
+    nodes: Annotated[int, msgspec.Meta(ge=2, le=1024)]
+    gpus: Annotated[int, msgspec.Meta(ge=2, le=16384)]
+    leader: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9.:-]{0,252}\Z")]
+    port: Annotated[int, msgspec.Meta(ge=1024, le=65535)]
+
+
 class StartReplica(Request, frozen=True, kw_only=True, tag="start_replica"):
     """Start an engine as a unit of its own, in the one way that root's configuration gives it. No word of a command."""
 
@@ -90,6 +100,7 @@ class StartReplica(Request, frozen=True, kw_only=True, tag="start_replica"):
     drain_s: Annotated[float, msgspec.Meta(ge=0.0, le=86400.0)]
     kill_s: Annotated[float, msgspec.Meta(ge=0.0, le=3600.0)]
     options: Annotated[dict[OptionName, Option], msgspec.Meta(max_length=64)] = {}
+    group: GroupPart | None = None
 
 
 class EndReplica(Request, frozen=True, kw_only=True, tag="end_replica"):

@@ -14,6 +14,7 @@ import msgspec
 from agent.adapters.adapter import Start
 from agent.adapters.command import COMMAND
 from agent.adapters.engines import ENGINES
+from agent.adapters.group import Group
 from agent.adapters.torch import TORCH
 from agent.replicas.launch import environment
 from agent.replicas.record import Folder, marks, unit_of
@@ -79,11 +80,14 @@ def made_of(request: StartReplica, allowed: ReplicaConfig, devices: Mapping[str,
     engine = allowed.engines.get(request.engine)
     if engine is None:
         raise InputError(f"engine: {request.engine} is not one that may be started here ({', '.join(allowed.engines)})")
+    if request.group is not None and not engine.groups:
+        raise InputError(f"engine: {request.engine} may not be a part of a group over several nodes here (groups)")
     _check_model(request.model, allowed.models)
     _check_options(request, engine)
     spec = _spec(request)
     folder = Folder(allowed.run_dir, request.replica)
-    ours = environment(spec, INHERITED | engine.environment, marks(request.replica, folder.beat), cpu=False)
+    given = INHERITED | engine.environment
+    ours = environment(spec, given, marks(request.replica, folder.beat), cpu=False, group=_group(request))
     nodes = (*COMMON_DEVICES, *dict.fromkeys(node for gpu in request.gpus for node in devices[gpu]))
     return Unit(
         name=unit_of(request.replica),
@@ -119,10 +123,18 @@ def _spec(request: StartReplica) -> ReplicaSpec:
     )
 
 
+def _group(request: StartReplica) -> Group | None:
+    part = request.group
+    if part is None:
+        return None
+    return Group(rank=part.rank, nodes=part.nodes, gpus=part.gpus, leader=part.leader, port=part.port)
+
+
 def _argv(request: StartReplica, spec: ReplicaSpec, engine: EngineConfig, beat: str) -> tuple[str, ...]:
     adapter = ENGINES[request.engine]
+    start = Start(spec=spec, port=request.port, beat=beat, cpu=False, program=engine.program, group=_group(request))
     try:
-        words = adapter.argv(Start(spec=spec, port=request.port, beat=beat, cpu=False, program=engine.program))
+        words = adapter.argv(start)
     except ConfigError as error:
         raise InputError(str(error)) from error
     # Ours begins with the program that it is given; of the others the first word is a name to be looked for on PATH.

@@ -106,6 +106,7 @@ def _deployment(config: DeploymentConfig) -> Deployment:
         name=config.name,
         replicas=config.replicas,
         gpus_per_replica=config.gpus_per_replica,
+        nodes_per_replica=config.nodes_per_replica,
         min_ready=config.floor,
         model=config.model,
         engine=config.engine,

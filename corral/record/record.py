@@ -46,6 +46,7 @@ def _wanted(fleet: dict[str, Any], head: _Head) -> Iterator[FleetShape | Deploym
             deployment=deployment["name"],
             replicas=deployment["wanted"],
             gpus_per_replica=deployment["gpus_per_replica"],
+            nodes_per_replica=deployment.get("nodes_per_replica", 1),
             min_ready=deployment["min_ready"],
             engine=deployment["engine"],
         )

@@ -219,6 +219,7 @@ class Play:
             name=seen.deployment,
             replicas=seen.replicas,
             gpus_per_replica=seen.gpus_per_replica,
+            nodes_per_replica=seen.nodes_per_replica,
             min_ready=min(1, seen.replicas) if seen.min_ready is None else seen.min_ready,
             gpus=seen.gpus,
             engine=seen.engine or "torch",

@@ -1,7 +1,9 @@
+import msgspec
 import pytest
 
 from agent.adapters.adapter import Start, flags
 from agent.adapters.engines import ENGINES, adapter, by_command, by_metrics, flag
+from agent.adapters.group import Group
 from tests.fakes.vllm.options import parse
 from vocab.errors import ConfigError
 from vocab.messages import ReplicaSpec
@@ -113,3 +115,42 @@ def test_a_false_or_missing_flag_is_left_out():
         "--e-f",
         "g",
     )
+
+
+def part(engine, rank, **options):
+    """The start of one of two nodes with two GPUs each."""
+    whole = start(engine, gpus=("A", "B"), **options)
+    group = Group(rank=rank, nodes=2, gpus=4, leader="10.0.0.1", port=29_500)
+    return adapter(engine).argv(msgspec.structs.replace(whole, group=group))
+
+
+def test_vllm_on_two_nodes_is_tensor_parallel_within_and_pipeline_parallel_between_them():
+    leads, other = part("vllm", 0), part("vllm", 1)
+    for rank, words in enumerate((leads, other)):
+        assert (flag(words, "--tensor-parallel-size"), flag(words, "--pipeline-parallel-size")) == ("2", "2")
+        assert (flag(words, "--nnodes"), flag(words, "--node-rank")) == ("2", str(rank))
+        assert (flag(words, "--master-addr"), flag(words, "--master-port")) == ("10.0.0.1", "29500")
+    assert "--headless" in other
+    assert "--headless" not in leads, "it alone serves"
+
+
+def test_what_a_deployment_says_of_its_division_comes_last_and_counts():
+    words = part("vllm", 0, tensor_parallel_size=4, pipeline_parallel_size=1)
+    assert words.index("--pipeline-parallel-size") < words.index("4")
+    assert [words[n + 1] for n, word in enumerate(words) if word == "--tensor-parallel-size"] == ["2", "4"]
+
+
+def test_sglang_on_two_nodes_is_tensor_parallel_over_all_gpus():
+    words = part("sglang", 1)
+    assert (flag(words, "--tp-size"), flag(words, "--nnodes"), flag(words, "--node-rank")) == ("4", "2", "1")
+    assert flag(words, "--dist-init-addr") == "10.0.0.1:29500"
+
+
+def test_a_command_on_two_nodes_knows_its_rank_and_its_leader():
+    words = part("command", 1, command=["srv", "{rank}/{world_size}", "{leader}:{leader_port}", "{gpus}"])
+    assert words == ("srv", "1/2", "10.0.0.1:29500", "A,B")
+
+
+def test_our_own_engine_refuses_to_be_a_part_and_says_what_to_do():
+    with pytest.raises(ConfigError, match="nodes_per_replica = 1"):
+        part("torch", 0)

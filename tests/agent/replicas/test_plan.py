@@ -1,3 +1,4 @@
+import msgspec
 import pytest
 
 from agent.replicas.plan import (
@@ -14,6 +15,7 @@ from agent.replicas.plan import (
 )
 from agent.replicas.steps import Drain, Fence, Forget, GiveUp, Kill, Start, Step, Terminate, Unfence, Withdraw
 from tests.agent.replicas.node import spec
+from vocab.observations import Member
 
 NOW = 1000.0
 NONE: frozenset[str] = frozenset()
@@ -166,3 +168,12 @@ def test_an_end_that_was_asked_for_is_no_crash() -> None:
 def test_what_has_ended_and_is_not_named_is_forgotten() -> None:
     assert steps(None, actual(Stage.ENDED)) == [Forget("r1")]
     assert steps("stop", actual(Stage.ENDED)) == []
+
+
+def test_a_part_of_a_group_that_ended_waits_for_another_order() -> None:
+    members = (Member(node="n1", gpu="GPU-1"), Member(node="n2", gpu="GPU-2", rank=1))
+    part = msgspec.structs.replace(spec("r1", "GPU-1"), members=members)
+    ended = actual(Stage.ENDED, spec=part, crashes=(NOW,))
+    assert plan([part], [ended], NONE, NOW + 600.0) == ()
+    anew = msgspec.structs.replace(part, token="1.2")
+    assert plan([anew], [ended], NONE, NOW + 600.0) == (Start(anew),)

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from agent.roothelper.config import EngineConfig, ReplicaConfig
 from agent.roothelper.duty import Duty
@@ -21,6 +22,7 @@ from agent.roothelper.requests import (
     Done,
     EndReplica,
     Failed,
+    GroupPart,
     Holder,
     ReadReplica,
     Reboot,
@@ -107,6 +109,22 @@ def test_another_engine_begins_with_the_program_that_root_has_given(place):
     assert unit.argv[:3] == (sys.executable, "serve", "/models/small")
     assert unit.argv[-3:] == ("--enforce-eager", "--max-model-len", "4096")
     assert unit.environment["HF_HUB_OFFLINE"] == "1"
+
+
+def test_a_part_of_a_group_starts_only_where_root_allows_groups(tmp_path, place):
+    part = GroupPart(rank=1, nodes=2, gpus=4, leader="10.0.0.1", port=29_500)
+    refused = place.start(engine="vllm", group=part)
+    assert isinstance(refused, Denied)
+    assert "may not be a part of a group" in refused.why
+    engines = ALLOWED.engines | {"vllm": replace(ALLOWED.engines["vllm"], groups=True)}
+    (tmp_path / "other").mkdir()
+    other = Place(tmp_path / "other", replace(ALLOWED, engines=engines))
+    assert isinstance(other.start(engine="vllm", group=part), Started)
+    unit = other.units.started[0]
+    assert {"--headless", "--node-rank", "--master-addr"} <= set(unit.argv)
+    assert unit.environment["CORRAL_RANK"] == "1"
+    with pytest.raises(InputError, match="leader"):
+        other.start(engine="vllm", group=replace(part, leader="-x"))
 
 
 def test_a_command_line_is_started_only_word_for_word_as_root_wrote_it(place):
