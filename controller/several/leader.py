@@ -1,7 +1,11 @@
 """Who decides, where several controllers share a database: a lease that is renewed, lost and taken over.
 
 The lease says who may *try*. That nobody else's decisions are stored is the work of the fence in each transaction
-(``store.shared``); so nothing here has to be exact, and a leader that was stopped for an hour does no harm.
+(``store.shared``); so a leader that was stopped for an hour does no harm there.
+
+What is done outside the database has no fence, so it rests on time, and on nobody's clock but one's own monotonic one:
+the holder is sure for ``SURE_S`` from before it sent the renewal that went through, and another takes the lease once it
+has itself seen it stand for the longer ``TTL_S``. What the database's clock shows, and how it steps, decides nothing.
 """
 
 import asyncio
@@ -17,6 +21,7 @@ log = logging.getLogger(__name__)
 
 RENEW_S = 0.75
 TTL_S = 2.5  # three renewals: two may be late. A new leader decides within 5 s of the death of the last
+SURE_S = 2.0  # shorter: clocks of machines run at the same rate to far better than a fifth
 LOOK_S = 0.25
 
 
@@ -43,7 +48,7 @@ class Leader:
     def is_sure(self) -> bool:
         """Whether nobody else can have taken the lease meanwhile: what is done outside the database asks this first."""
         age_s = self.age_s
-        return self.term is not None and age_s is not None and age_s < TTL_S
+        return self.term is not None and age_s is not None and age_s < SURE_S
 
     async def campaign(self) -> None:
         """Return once this controller decides."""
@@ -59,16 +64,16 @@ class Leader:
         async with self._store.noting() as connection:
             seen = await shared.look(connection)
             stood_s = self._stood_s(seen)
-            age_s = max(seen.age_s, stood_s)  # the database's clock may have been set back since
-            stale = await shared.end_stale(connection, TTL_S) if age_s >= TTL_S else 0
-        self.holder, self._renewed = seen.holder, self._clock.monotonic() - age_s
-        if age_s < TTL_S:
+            free = seen.is_given_up or stood_s >= TTL_S
+            stale = await shared.end_stale(connection, TTL_S) if free else 0
+        self.holder, self._renewed = seen.holder, self._clock.monotonic() - stood_s
+        if not free:
             return
         if stale:
             log.warning("%d sessions of a leader that stands still were ended", stale, extra={"leader": seen.holder})
         began = self._clock.monotonic()
         async with self._store.noting() as connection:
-            term = await shared.take(connection, self.name, TTL_S, seen if stood_s >= TTL_S else None)
+            term = await shared.take(connection, self.name, seen)
         if term is not None:
             self.term, self.holder, self._renewed = term, self.name, began
             log.warning("this controller decides now", extra={"term": term, "before": seen.holder})

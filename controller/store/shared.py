@@ -19,6 +19,7 @@ from vocab.errors import Deposed, Unreachable
 
 NOW: Any = func.extract("epoch", func.clock_timestamp())
 LOCK_MS = 500  # how long a new holder waits for the row
+GIVEN_UP = 0.0  # when a lease was renewed that nobody holds
 HELD_S = 10.0  # a lease that was renewed less long ago may be in use
 KEPT_S = 30.0  # sightings, and answers that nobody fetched
 MOST = 256  # rows of the inbox in one turn
@@ -33,19 +34,22 @@ WHERE pid <> pg_backend_pid() AND datname = current_database()
 
 
 class Lease(msgspec.Struct, frozen=True):
-    """Who decides. ``renewed``: when it last was, ``age_s``: how long ago, both by the database's clock."""
+    """Who decides. ``renewed``: when it last was, by the database's clock, of which nothing else is known."""
 
     holder: str
     term: int
     renewed: float
-    age_s: float
+
+    @property
+    def is_given_up(self) -> bool:
+        """Whether nobody holds it: nobody ever did, or the last one has resigned."""
+        return self.renewed == GIVEN_UP
 
 
 async def look(connection: AsyncConnection) -> Lease:
     """The lease as it stands."""
-    query = select(lease.c.holder, lease.c.term, lease.c.renewed, (NOW - lease.c.renewed).label("age"))
-    row = (await connection.execute(query)).one()
-    return Lease(row.holder, row.term, float(row.renewed), float(row.age))
+    row = (await connection.execute(select(lease.c.holder, lease.c.term, lease.c.renewed))).one()
+    return Lease(row.holder, row.term, float(row.renewed))
 
 
 async def end_stale(connection: AsyncConnection, older_s: float) -> int:
@@ -53,16 +57,11 @@ async def end_stale(connection: AsyncConnection, older_s: float) -> int:
     return len((await connection.execute(text(_END_STALE), {"older_s": older_s})).all())
 
 
-async def take(connection: AsyncConnection, holder: str, ttl_s: float, stood: Lease | None = None) -> int | None:
-    """Take the lease if it has not been renewed for ``ttl_s``; the new term, or None if somebody was quicker.
-
-    ``stood``: as the caller has seen it stand for so long by its own clock, whatever that of the database says.
-    """
+async def take(connection: AsyncConnection, holder: str, seen: Lease) -> int | None:
+    """Take the lease if it still is as it was ``seen``; the new term, or None if somebody was quicker."""
     await connection.execute(text(f"SET LOCAL lock_timeout = {LOCK_MS}"))
-    locked = select(lease.c.term, lease.c.renewed, (NOW - lease.c.renewed).label("age")).with_for_update()
-    row = (await connection.execute(locked)).one()
-    stands = stood is not None and (stood.term, stood.renewed) == (row.term, row.renewed)
-    if row.age < ttl_s and not stands:
+    row = (await connection.execute(select(lease.c.term, lease.c.renewed).with_for_update())).one()
+    if (seen.term, seen.renewed) != (row.term, row.renewed):
         return None
     taken = update(lease).values(holder=holder, term=row.term + 1, renewed=NOW)
     await connection.execute(taken)
@@ -77,7 +76,7 @@ async def renew(connection: AsyncConnection, term: int) -> bool:
 
 async def resign(connection: AsyncConnection, term: int) -> None:
     """Let the next one have it at once."""
-    await connection.execute(update(lease).where(lease.c.term == term).values(renewed=0.0))
+    await connection.execute(update(lease).where(lease.c.term == term).values(renewed=GIVEN_UP))
 
 
 async def fence(connection: AsyncConnection, term: int | None) -> None:

@@ -54,7 +54,7 @@ class Life:
         self.store = await Store.open(self.config.place)
         if self.store.database.shared:
             async with self.store.noting() as connection:
-                self.store.term = await shared.take(connection, "me", -1.0)
+                self.store.term = await shared.take(connection, "me", await shared.look(connection))
         self.mind = Mind(self.config, self.store, Dispatch())
         await self.mind.resume(self.now)
         await self.commit()

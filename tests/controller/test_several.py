@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import delete
 
 from controller.several.inbox import STALE_S, Inbox
-from controller.several.leader import TTL_S, Leader
+from controller.several.leader import SURE_S, TTL_S, Leader
 from controller.several.reports import Reports
 from controller.several.shared import Shared
 from controller.several.sightings import Sightings
@@ -205,7 +205,7 @@ async def test_who_waits_for_a_turn_that_another_controllers_term_cuts_off_is_se
             waits = asyncio.create_task(conductor.submit(Submission(batch=batch(event(1)))))
             async with stores[0].noting() as connection:
                 await shared.resign(connection, 1)
-                assert await shared.take(connection, "new", 0.0) == 2
+                assert await shared.take(connection, "new", await shared.look(connection)) == 2
             async with asyncio.timeout(20):
                 with pytest.raises(Deposed):
                     await waits
@@ -217,11 +217,11 @@ async def test_who_waits_for_a_turn_that_another_controllers_term_cuts_off_is_se
 async def test_stale_leader_can_store_nothing(stores: tuple[Store, Store]) -> None:
     old, new = stores
     async with old.noting() as connection:
-        old.term = await shared.take(connection, "old", TTL_S)
+        old.term = await shared.take(connection, "old", await shared.look(connection))
     await old.commit(Write(at=1.0, lines=[NOTE]))
     async with new.noting() as connection:
         await shared.resign(connection, 1)
-        new.term = await shared.take(connection, "new", TTL_S)
+        new.term = await shared.take(connection, "new", await shared.look(connection))
     with pytest.raises(Deposed):
         await old.commit(Write(at=1.0, lines=[NOTE]))
     assert await new.commit(Write(at=1.0, lines=[NOTE])) == 2
@@ -229,15 +229,19 @@ async def test_stale_leader_can_store_nothing(stores: tuple[Store, Store]) -> No
 
 async def test_lease_that_is_renewed_is_not_taken(stores: tuple[Store, Store]) -> None:
     async with stores[0].noting() as connection:
-        assert await shared.take(connection, "old", TTL_S) == 1
+        assert await shared.take(connection, "old", await shared.look(connection)) == 1
     async with stores[1].noting() as connection:
-        assert await shared.take(connection, "new", TTL_S) is None
+        seen = await shared.look(connection)
+    async with stores[0].noting() as connection:
+        assert await shared.renew(connection, 1)
+    async with stores[1].noting() as connection:
+        assert await shared.take(connection, "new", seen) is None
 
 
 async def test_lease_is_renewed_beside_a_transaction_that_takes_long(stores: tuple[Store, Store]) -> None:
     store, beside = stores
     async with store.noting() as connection:
-        store.term = await shared.take(connection, "me", TTL_S)
+        store.term = await shared.take(connection, "me", await shared.look(connection))
     async with store.deciding(), beside.noting() as connection:
         assert await shared.renew(connection, 1)
 
@@ -255,18 +259,35 @@ async def _stand_still(old: Store, new: Store) -> None:
 async def test_leader_that_stands_still_in_its_transaction_is_ended(stores: tuple[Store, Store]) -> None:
     old, new = stores
     async with old.noting() as connection:
-        old.term = await shared.take(connection, "old", TTL_S)
+        old.term = await shared.take(connection, "old", await shared.look(connection))
     with pytest.raises(Unreachable):
         await _stand_still(old, new)
     async with new.noting() as connection:
         assert (await shared.look(connection)).holder == "new"
 
 
+async def test_however_the_databases_clock_steps_no_two_are_sure_at_once(stores: tuple[Store, Store]) -> None:
+    clock = VirtualClock(0.0)
+    first, second = Leader(stores[0], "first", clock), Leader(stores[1], "second", clock)
+    await first.campaign()
+    await second._try()
+    async with stores[0].noting() as connection:  # as if the database's clock had gone on by an hour since
+        await connection.execute(tables.lease.update().values(renewed=tables.lease.c.renewed - 3600.0))
+    took = []
+    for _ in range(20):
+        await second._try()
+        assert not (first.is_sure and second.is_sure)
+        took.append(second.is_sure)
+        clock.advance(0.25)
+    assert took.index(True) * 0.25 >= TTL_S, "it has seen it stand for so long by its own clock"
+    assert not first.is_sure, "and the other knows by its own"
+
+
 async def test_lease_is_taken_over_though_the_databases_clock_was_set_back(stores: tuple[Store, Store]) -> None:
     old, new = stores
     clock = VirtualClock(0.0)
     async with old.noting() as connection:
-        assert await shared.take(connection, "old", TTL_S) == 1
+        assert await shared.take(connection, "old", await shared.look(connection)) == 1
         await connection.execute(tables.lease.update().values(renewed=shared.NOW + 3600.0))  # an hour ahead of it now
     leader = Leader(new, "new", clock)
     await leader._try()
@@ -282,7 +303,7 @@ async def test_lease_is_taken_over_though_the_databases_clock_was_set_back(store
 async def test_order_that_is_withdrawn_undoes_the_turn_that_took_it(stores: tuple[Store, Store]) -> None:
     store, beside = stores
     async with store.noting() as connection:
-        store.term = await shared.take(connection, "me", TTL_S)
+        store.term = await shared.take(connection, "me", await shared.look(connection))
         await shared.post(connection, [("k", "{}")])
     async with store.reading() as connection:
         (row,) = await shared.waiting(connection)
@@ -297,7 +318,7 @@ async def test_order_that_is_withdrawn_undoes_the_turn_that_took_it(stores: tupl
 async def test_order_that_was_answered_cannot_be_withdrawn(stores: tuple[Store, Store]) -> None:
     store, beside = stores
     async with store.noting() as connection:
-        store.term = await shared.take(connection, "me", TTL_S)
+        store.term = await shared.take(connection, "me", await shared.look(connection))
         await shared.post(connection, [("k", "{}")])
     async with store.reading() as connection:
         (row,) = await shared.waiting(connection)
@@ -363,7 +384,7 @@ async def test_leader_is_not_sure_of_its_lease_once_it_may_have_run_out(stores: 
     leader = Leader(stores[0], "me", clock)
     await leader.campaign()
     assert leader.is_sure
-    clock.advance(TTL_S)  # it was stopped for so long
+    clock.advance(SURE_S)  # it was stopped for so long
     assert (leader.term, leader.is_sure) == (1, False)
 
 

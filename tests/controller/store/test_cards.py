@@ -22,7 +22,7 @@ async def store(tmp_path: Path, database: Keys) -> AsyncIterator[Store]:
     opened = await Store.open(Config(state_dir=str(tmp_path), **database).place)
     if opened.database.shared:
         async with opened.noting() as connection:
-            opened.term = await shared.take(connection, "test", 1.0)
+            opened.term = await shared.take(connection, "test", await shared.look(connection))
     yield opened
     await opened.close()
 
