@@ -18,6 +18,7 @@ from agent.config import AgentConfig
 from agent.diag.child import PROGRAM
 from agent.diag.diag import Diag
 from agent.diag.route import route
+from agent.evidence_routes import EvidenceRoutes
 from agent.export import Export
 from agent.ground import NodeGround
 from agent.hands import Hands
@@ -133,6 +134,7 @@ class Agent:
         )
         app = api.app(self.export, self._token)
         app.router.add_post("/api/v1/diag", route(self.diag))
+        EvidenceRoutes(self.hands.evidence).add_to(app)
         runner = await listen(app, config.listen, token=self._token, tls=self.tls.server)
         self.listens = True
         try:

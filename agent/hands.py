@@ -114,6 +114,11 @@ class Hands:
             self._take(self._warden.desired.orders, old=True)
         await self._executor.run()
 
+    @property
+    def evidence(self) -> Evidence:
+        """What was taken of faults."""
+        return self._evidence
+
     async def attend_units(self) -> None:
         """The same of what concerns units of the site."""
         await self._units.run()

@@ -212,6 +212,20 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     drain_s: float = 0.0
 
 
+class EvidenceFile(msgspec.Struct, frozen=True):
+    """A piece of what an agent has taken of a fault."""
+
+    name: str
+    bytes: int
+
+
+class EvidenceList(msgspec.Struct, frozen=True, kw_only=True):
+    """What an agent has taken for an order: ``GET /api/v1/evidence/ORDER``."""
+
+    order: str
+    files: tuple[EvidenceFile, ...]
+
+
 class Desired(msgspec.Struct, frozen=True, kw_only=True):
     """What a node should run, hold and do."""
 

@@ -168,7 +168,7 @@ async def test_evidence_is_on_disk_before_the_reset(node):
 
     node.helper.before = look
     await carried_out(node)
-    assert sorted(found) == ["kernel.log", "readings.json"]
+    assert sorted(found) == ["kernel.log", "nvidia-bug-report.missing.txt", "readings.json"]
     assert "Collect" in kinds(node.helper.asked)
 
 
