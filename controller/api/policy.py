@@ -59,7 +59,8 @@ class PolicyInForce(msgspec.Struct, frozen=True, kw_only=True):
     """The policy now. ``level`` is the ceiling of the fleet, ``nodes`` the level of each.
 
     In shadow are the rules that fell back by themselves (``demoted``), and those that are not as they were adopted
-    (``shadowed``: by code, how they differ). ``unheeded``: what the configuration says and is not in force.
+    (``shadowed``: by code, how they differ; those that have changed act as they were adopted). ``unheeded``: what the
+    configuration says and is not in force.
     """
 
     version: str
@@ -93,11 +94,11 @@ def in_force(mind: Mind, view: View, rows: Mapping[str, CodeRow]) -> PolicyInFor
         pools={name: _pool(settings, name, nodes) for name, nodes in mind.shape.pools.items()},
         domains=mind.shape.domains,
         demoted=view.demoted,
-        shadowed=settings.shadowed,
+        shadowed=settings.unadopted,
         precision=view.precision,
         unheeded=None if mind.adopted is None else rulebook.unheeded(mind.config, mind.adopted),
         rules=tuple(
-            _rule(row, settings.rules.get(code), off=code in demoted or code in settings.shadowed)
+            _rule(settings.row(row), settings.rules.get(code), off=code in demoted or code in settings.shadowed)
             for code, row in rows.items()
         ),
     )

@@ -56,7 +56,9 @@ def _shadowed(fleet: Fleet, node: str) -> tuple[str, ...]:
     pool = settings.pools.get(fleet.pool_of(node) or "", Pool())
     named = {*fleet.ledger.demoted, *settings.shadowed, *settings.rules, *pool.rules}
     certain = sorted(code for code in named if fleet.row(code).certain)
-    return tuple(code for code in certain if shadow.why(fleet, code, node, None) is not None)
+    quiet = [code for code in certain if shadow.why(fleet, code, node, None) is not None]
+    newly = [code for code, rule in settings.kept.items() if rule.now.certain and not rule.then.certain]
+    return tuple(sorted({*quiet, *newly}))
 
 
 def _healthy(fleet: Fleet, node: str) -> dict[str, float]:

@@ -29,6 +29,7 @@ from controller.core.fleet.stimuli import (
 )
 from controller.core.policy.own import is_own, own
 from controller.core.policy.policy import subject_of
+from controller.core.policy.shadow import as_changed
 from controller.core.repairs import holds
 from controller.core.replicas import actions, restart
 from vocab.lines import AnyLine, EventLine, NoteLine, Subject
@@ -135,6 +136,7 @@ def _arrived(fleet: Fleet, stimulus: Arrived, now: float) -> Lines:
         if known is None or item.event.rev > known.rev:
             event = fleet.weighed(item.event)
             yield EventLine(at=now, subject=subject_of(event), device=event.device, event=event)
+            yield from as_changed(fleet, item.event, event, now)
     elif isinstance(item, ClearedItem):
         yield from conditions.clear(fleet, item.cleared, now)
     elif isinstance(item, FenceItem):

@@ -40,7 +40,7 @@ def view(
         demoted=tuple(ledger.demoted.values()),
         managers=tuple(fleet.managers.views()),
         policy=fleet.settings.policy,
-        shadowed=fleet.settings.shadowed,
+        shadowed=fleet.settings.unadopted,
         precision=fleet.records.of(ledger, now),
         counts=counted,
     )

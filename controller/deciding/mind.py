@@ -129,10 +129,11 @@ class Mind:
         if self.adopted is None and (said := rulebook.unheeded(self.config, adoption)) is not None:
             log.warning("policy: %s", said)
         self.adopted, self.settings = adoption, rulebook.in_force(self.config, adoption)
-        if self.settings.shadowed:
+        if self.settings.unadopted:
             log.warning(
-                "policy: %d rules are new or changed since it was adopted and run in shadow: see `corral policy diff`",
-                len(self.settings.shadowed),
+                "policy: %d rules are new or changed since it was adopted; as they are now they are in shadow: see"
+                " `corral policy diff`",
+                len(self.settings.unadopted),
             )
 
     async def _read_all(self, connection: AsyncConnection, at: dict[str, int]) -> None:

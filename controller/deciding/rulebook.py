@@ -1,7 +1,7 @@
 """What a controller works by: the policy that was adopted, the division of the fleet, what it is to keep running.
 
 Nothing changes what is in force but an adoption: not the file that lies there, and not a catalogue that an upgrade
-brings. What such a catalogue has new or changed is in shadow until it is adopted.
+brings. What such a catalogue has new or changed is in shadow until it is adopted; what it has changed acts as it was.
 """
 
 from collections.abc import Iterable, Mapping, Set
@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from controller.config import Config, DeploymentConfig, PoolConfig
 from controller.core.fleet.adoption import Adoption
-from controller.core.fleet.pinned import not_adopted, pin
+from controller.core.fleet.pinned import kept, not_adopted, pin
 from controller.core.fleet.settings import Pool, Settings, lowest
 from controller.core.fleet.stimuli import Deployment, Shaped
 from controller.core.policy import policyfile
@@ -51,10 +51,13 @@ def in_force(config: Config, adoption: Adoption, rows: Mapping[str, CodeRow] = c
     """The settings that an adoption puts in force: of a pool's two levels the lower counts."""
     ruled = adoption.settings.pools
     pools = {name: _pool(ruled.get(name, Pool()), pool) for name, pool in config.pools.items()}
+    today = pin(rows)
+    going_on = kept(adoption.pinned, today)
     return replace(
         adoption.settings,
         pools={name: pool for name, pool in pools.items() if pool != Pool()},
-        shadowed=not_adopted(adoption.pinned, pin(rows)),
+        shadowed={code: why for code, why in not_adopted(adoption.pinned, today).items() if code not in going_on},
+        kept=going_on,
     )
 
 

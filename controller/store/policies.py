@@ -12,6 +12,8 @@ from controller.core.fleet.pinned import Pinned
 from controller.core.fleet.settings import Settings
 from controller.store.tables import policies
 
+FOLLOWS = frozenset({"shadowed", "kept"})
+
 
 def as_row(adoption: Adoption) -> dict[str, Any]:
     """The row of ``policies``."""
@@ -22,10 +24,16 @@ def as_row(adoption: Adoption) -> dict[str, Any]:
         "actor": adoption.actor,
         "reason": adoption.reason,
         "content": adoption.content,
-        "settings": msgspec.json.encode(adoption.settings).decode(),
+        "settings": _stored(adoption.settings),
         "pinned": msgspec.json.encode(adoption.pinned).decode(),
         "reverts": adoption.reverts,
     }
+
+
+def _stored(settings: Settings) -> str:
+    """What it asks for, without what follows from the catalogue of whoever reads it: they may be of another version."""
+    asked = msgspec.to_builtins(settings)
+    return msgspec.json.encode({name: value for name, value in asked.items() if name not in FOLLOWS}).decode()
 
 
 async def last_number(connection: AsyncConnection) -> int | None:

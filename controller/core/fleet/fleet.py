@@ -46,7 +46,7 @@ class Fleet:
 
     def __init__(self, settings: Settings, row: Callable[[str], CodeRow]) -> None:
         self.settings = settings
-        self.row = row
+        self._row = row
         self.ledger = Ledger()
         self.agenda = Agenda()
         self.work = Work()
@@ -318,6 +318,10 @@ class Fleet:
             self.work.versions[facts.node] = None
             self.versions.put(facts.node, self.pool_of(facts.node), parts_of(facts))
         self.touch_all()
+
+    def row(self, code: str) -> CodeRow:
+        """The catalogue's row of a code, as its rule acts."""
+        return self.settings.row(self._row(code))
 
     def weighed(self, event: Event) -> Event:
         """The event as the policy weighs it."""

@@ -5,6 +5,8 @@ from functools import lru_cache
 import msgspec
 from msgspec.structs import replace
 
+from controller.core.fleet.pinned import Kept
+from vocab.catalogue.row import CodeRow
 from vocab.events import Event, Recovery, Severity
 from vocab.states import Level
 
@@ -58,7 +60,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     limits: Limits = Limits()
     pools: dict[str, Pool] = {}
     rules: dict[str, Rule] = {}
-    shadowed: dict[str, str] = {}  # rules that nobody has adopted as they are now, and how they differ, by code
+    shadowed: dict[str, str] = {}  # rules that do nothing: nobody has adopted them as they are now; how they differ
+    kept: dict[str, Kept] = {}  # rules that an upgrade has changed: they act as they were adopted
+
+    @property
+    def unadopted(self) -> dict[str, str]:
+        """All rules that nobody has adopted as they are now, and how they differ, by code."""
+        return self.shadowed | {code: rule.words for code, rule in self.kept.items()}
+
+    def row(self, row: CodeRow) -> CodeRow:
+        """A row of the catalogue, as its rule acts."""
+        rule = self.kept.get(row.code) if self.kept else None
+        return row if rule is None else rule.row(row)
 
     def rule(self, code: str, pool: str | None, board: str) -> Rule:
         """The rule for a code there: that of the pool goes before the common one, field by field."""
@@ -68,6 +81,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     def weighed(self, event: Event, pool: str | None, board: str) -> Event:
         """The event with the severity and the recovery that this policy gives it."""
+        if event.code in self.kept:
+            event = self.kept[event.code].weighed(event)
         if not self.rules and not self.pools:
             return event
         rule = self.rule(event.code, pool, board)

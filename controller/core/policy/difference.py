@@ -25,7 +25,7 @@ def differences(before: Settings, after: Settings, rows: Mapping[str, CodeRow]) 
 def _all(before: Settings, after: Settings, rows: Mapping[str, CodeRow]) -> Iterator[Difference]:
     yield Difference(key="level", before=before.level.value, after=after.level.value)
     yield from _limits(before, after, None)
-    for code in sorted({*before.rules, *after.rules, *before.shadowed, *after.shadowed}):
+    for code in sorted({*before.rules, *after.rules, *before.unadopted, *after.unadopted}):
         yield _rule(f'rules."{code}"', code, before, after, rows, None)
     for pool in sorted(before.pools.keys() | after.pools.keys()):
         yield from _pool(pool, before, after, rows)
@@ -53,7 +53,8 @@ def _rule(
     key: str, code: str, before: Settings, after: Settings, rows: Mapping[str, CodeRow], pool: str | None
 ) -> Difference:
     row = rows.get(code)
-    return Difference(key=key, before=_words(code, before, row, pool), after=_words(code, after, row, pool))
+    one, other = (None if row is None else settings.row(row) for settings in (before, after))
+    return Difference(key=key, before=_words(code, before, one, pool), after=_words(code, after, other, pool))
 
 
 def _words(code: str, settings: Settings, row: CodeRow | None, pool: str | None) -> str:

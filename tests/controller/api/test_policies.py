@@ -102,23 +102,26 @@ async def upgraded(folder: Path) -> None:
         await home.inside.store.commit(Write(at=1.0, adoptions=[replace(adopted, number=2, pinned=older)]))
 
 
-async def test_after_an_upgrade_changed_rules_only_say_what_they_would_do_until_somebody_adopts_them(
+async def test_after_an_upgrade_changed_rules_act_as_they_were_and_say_what_they_would_do_until_somebody_adopts_them(
     tmp_path: Path,
 ) -> None:
     await upgraded(tmp_path)
     async with house(tmp_path, make_core=real_core) as home:
         found = await home.get("policy")
         assert found["shadowed"] == {
-            "xid:79": "it has changed since the policy was adopted: severity warning is critical",
+            "xid:79": "it acts as it was adopted, and has changed since: severity warning is critical",
             "xid:95": "it is new since the policy was adopted",
         }
-        assert {rule["code"] for rule in found["rules"] if rule["shadow"]} == {"xid:79", "xid:95"}
+        assert {rule["code"] for rule in found["rules"] if rule["shadow"]} == {"xid:95"}
         await hit(home)
         assert await home.get("holds") == []
-        (line,) = [each for each in await home.get(f"gpus/{uuid(0)}/explain") if each["kind"] == "hold"]
-        assert line["op"] == "would_place"
-        assert "severity warning is critical" in line["reason"]
+        (line,) = [each for each in await home.get(f"gpus/{uuid(0)}/explain") if each["kind"] == "note"]
+        assert line["text"] == (
+            "xid:79: as adopted warning, reboot_node: not held; as changed it would be critical, reboot_node: held"
+        )
         await adopt(home, None)
+        assert await home.get("holds") == []
+        await hit(home, 2)
         assert [hold["rule"] for hold in await home.get("holds")] == ["xid:79"]
         assert (await home.get("policy"))["shadowed"] == {}
 

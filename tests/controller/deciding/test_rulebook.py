@@ -1,5 +1,6 @@
 """The policy of a live controller: its file's differences, and the pools and domains of its configuration."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,10 @@ from msgspec.structs import replace
 from controller.config import Config, PoolConfig
 from controller.core.fleet.pinned import not_adopted, pin
 from controller.core.fleet.settings import Settings
+from controller.core.policy.difference import differences
 from controller.deciding import rulebook
 from controller.deciding.mind import real_core
+from controller.store import policies
 from tests.controller.house import batch, house
 from tests.controller.node import Node
 from vocab.catalogue import codes
@@ -123,11 +126,19 @@ def test_a_rule_that_an_upgrade_changes_or_brings_is_in_shadow_until_it_is_adopt
     changed = replace(codes.ROWS["xid:31"], severity=Severity.ERROR, recovery=Recovery.RESET_GPU)
     new = replace(codes.ROWS["xid:48"], code="xid:999")
     upgraded = {**codes.ROWS, "xid:31": changed, "xid:999": new}
-    assert rulebook.in_force(configured, adopted, upgraded).shadowed == {
-        "xid:31": "it has changed since the policy was adopted: severity warning is error,"
-        " recovery restart_app is reset_gpu",
-        "xid:999": "it is new since the policy was adopted",
-    }
+    settings = rulebook.in_force(configured, adopted, upgraded)
+    assert settings.shadowed == {"xid:999": "it is new since the policy was adopted"}
+    assert settings.unadopted["xid:31"] == (
+        "it acts as it was adopted, and has changed since: severity warning is error, recovery restart_app is reset_gpu"
+    )
+    assert settings.row(changed) == codes.ROWS["xid:31"]
+    [said] = [each for each in differences(settings, Settings(), upgraded) if each.key == 'rules."xid:31"']
+    assert (said.before, said.after) == ("warning, restart_app", "error, reset_gpu")
+
+
+def test_what_is_stored_of_an_adoption_does_not_hang_on_the_catalogue_of_who_stored_it(tmp_path: Path) -> None:
+    stored = policies.as_row(rulebook.first(config(tmp_path)))["settings"]
+    assert not {"kept", "shadowed"} & json.loads(stored).keys()
 
 
 def test_a_table_that_weighs_events_one_by_one_is_part_of_the_rule(tmp_path: Path) -> None:

@@ -2,11 +2,14 @@
 
 from msgspec.structs import replace
 
+from controller.core.fleet.pinned import Kept, Pinned
 from controller.core.fleet.settings import Pool, Rule, Settings
 from controller.core.fleet.stimuli import Adopted, Deployment, Shaped
 from controller.core.replicas.restart import UNWITNESSED_S
 from tests.controller.core.conftest import MakeWorld
 from tests.sim.world import World
+from vocab.catalogue import codes
+from vocab.events import Recovery, Severity
 from vocab.lines import ActionLine, HoldLine, NoteLine
 from vocab.states import ActionKind, ActionState, Level
 
@@ -121,3 +124,40 @@ def test_adopting_gives_no_new_epoch(make_world: MakeWorld) -> None:
     hit(world, "xid:95")
     adopt(world, Settings())
     assert {action.token.partition(".")[0] for action in world.actions()} == {"7"}
+
+
+def changed(code: str, **then: object) -> Settings:
+    """An upgrade has changed the rule of a code; ``then``: what it was."""
+    row = codes.row(code)
+    names = [name for name in Pinned.__struct_fields__ if name != "table"]
+    now = Pinned(**{name: getattr(row, name) for name in names})
+    return Settings(kept={code: Kept(then=replace(now, **then), now=now)})
+
+
+def test_a_rule_that_an_upgrade_made_harsher_goes_on_as_it_was_and_says_what_it_would_do(make_world: MakeWorld) -> None:
+    settings = changed("xid:95", severity=Severity.WARNING, recovery=Recovery.INVESTIGATE)
+    world = make_world(IDLE, settings=settings)
+    hit(world, "xid:95")
+    hit(world, "xid:95")
+    assert (world.placed(), would(world)) == ([], [])
+    [note] = [line for line in world.lines if isinstance(line, NoteLine) and line.code == "changed_rule"]
+    assert note.rule == "xid:95"
+    assert note.text.startswith("xid:95: as adopted warning, investigate: not held; as changed it would be")
+    assert note.text.endswith(": held")
+    adopt(world, Settings())
+    hit(world, "xid:95", gpu=1)
+    assert [hold.subject.gpu for hold in world.placed()] == ["GPU-n1-1"]
+
+
+def test_a_rule_that_an_upgrade_made_milder_acts_as_it_was_adopted(make_world: MakeWorld) -> None:
+    settings = changed("xid:13", severity=Severity.CRITICAL, recovery=Recovery.RESET_GPU, condition=True)
+    world = make_world(IDLE, settings=settings)
+    hit(world, "xid:13")
+    assert [hold.rule for hold in world.placed()] == ["xid:13"]
+
+
+def test_what_an_upgrade_made_certain_is_fenced_by_no_agent_until_it_is_adopted(make_world: MakeWorld) -> None:
+    world = make_world(IDLE, settings=changed("xid:95", certain=not codes.row("xid:95").certain))
+    desired = world.core.desired("n1")
+    assert desired is not None
+    assert ("xid:95" in desired.shadowed) is codes.row("xid:95").certain
