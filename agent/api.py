@@ -171,7 +171,7 @@ def _everything(export: Export) -> Middleware:
     async def at_scrape(request: web.Request, handler: Handler) -> web.StreamResponse:
         if request.path != "/metrics" or "full" not in request.query:
             return await handler(request)
-        body, content_type = export.exposition.render(request.headers.get("Accept", ""), wide=True)
+        body, content_type = export.exposition.render(wide=True)
         return web.Response(body=body, headers={"Content-Type": content_type})
 
     return at_scrape

@@ -12,7 +12,7 @@ from agent.engine_series import said
 from agent.gpu_series import CRITICAL_XIDS, Standing, dcgm, families, full
 from agent.latest import Latest
 from agent.probes.sane import IMPLAUSIBLE
-from agent.series import END, text
+from agent.series import text
 from agent.sources.health import Health
 from vocab.events import Event
 from vocab.messages import NodeFacts
@@ -48,19 +48,17 @@ class AgentExposition(Exposition):
         self._hostname = socket.gethostname() if dcgm_names else None
         self.before: Callable[[], None] = lambda: None  # what sets figures that are gathered elsewhere
 
-    def render(self, accept: str = "", *, wide: bool = False) -> tuple[bytes, str]:
+    def render(self, *, wide: bool = False) -> tuple[bytes, str]:
         """The body and content type of a scrape; ``wide`` shows everything."""
         self.before()
-        body, content_type = super().render(accept)
-        openmetrics = body.endswith(END)
+        body, content_type = super().render()
         now = self._now()
         shown = [*families(self._latest, self._standing, now), *said(self._latest, now)]
         if wide:
             shown += full(self._latest, now)
         if self._hostname is not None:
             shown += dcgm(self._latest, self._standing, self._hostname, now)
-        gpus = text(shown, openmetrics=openmetrics)
-        return (body.removesuffix(END) + gpus + END if openmetrics else body + gpus), content_type
+        return body + text(shown), content_type
 
 
 class Export:

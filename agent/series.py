@@ -10,7 +10,6 @@ import msgspec
 from vocab.metrics import Kind, Metric
 
 Labels = tuple[str, ...]
-END = b"# EOF\n"
 
 
 class Family(msgspec.Struct, frozen=True):
@@ -21,10 +20,9 @@ class Family(msgspec.Struct, frozen=True):
 
 
 @lru_cache(maxsize=1024)
-def _head(row: Metric, openmetrics: bool) -> str:
-    name = row.name.removesuffix("_total") if openmetrics and row.kind is Kind.COUNTER else row.name
+def _head(row: Metric) -> str:
     kind = "counter" if row.kind is Kind.COUNTER else "gauge"  # an info metric is a gauge of 1
-    return f"# HELP {name} {_escaped(row.help)}\n# TYPE {name} {kind}\n"
+    return f"# HELP {row.name} {_escaped(row.help)}\n# TYPE {row.name} {kind}\n"
 
 
 @lru_cache(maxsize=8192)
@@ -41,11 +39,11 @@ def _quoted(text: str) -> str:
     return _escaped(text).replace('"', r"\"")
 
 
-def text(families: Iterable[Family], *, openmetrics: bool) -> bytes:
+def text(families: Iterable[Family]) -> bytes:
     """The lines of these families; one without values has none."""
     parts: list[str] = []
     for family in families:
         if family.values:
-            parts.append(_head(family.row, openmetrics))
+            parts.append(_head(family.row))
             parts += [f"{_start(family.row, labels)}{value!r}\n" for labels, value in family.values.items()]
     return "".join(parts).encode()

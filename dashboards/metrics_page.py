@@ -10,7 +10,7 @@ HEAD = """# Metrics
 
 <!-- Generated from vocab/metrics by `python -m dashboards`; a test fails when this page is stale. -->
 
-Every process answers `/metrics` in Prometheus' text format or OpenMetrics, and exports what stands here, no
+Every process answers `/metrics` in Prometheus' text format, and exports what stands here, no
 more. Base units (seconds, bytes, watts, hertz; ratios from 0 to 1), `_total` for counters, `_info` for series
 that are always 1 and only carry labels. Series of a GPU carry its UUID; its index stands on the info metric.
 The engine's `vllm:` names mean what they mean in vLLM, so boards made for one serve the other.

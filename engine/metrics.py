@@ -66,10 +66,10 @@ class EngineMetrics(Exposition):
             if row.labels == tuple(self._labels):
                 make[row.kind](row.name.removeprefix("vllm:"))
 
-    def render(self, accept: str = "") -> tuple[bytes, str]:
+    def render(self) -> tuple[bytes, str]:
         """See Exposition; the gauges say what is true now."""
         self.refresh()
-        return super().render(accept)
+        return super().render()
 
     def refused(self, code: str) -> None:
         """A request was not admitted."""

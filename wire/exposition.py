@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
-from prometheus_client.exposition import choose_encoder
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 
 from vocab.metrics import Kind, Metric
 
@@ -44,11 +44,14 @@ class Exposition:
         assert isinstance(found, Histogram), name
         return found
 
-    def render(self, accept: str = "") -> tuple[bytes, str]:
-        """The body and content type of a scrape that sent this Accept header."""
-        encode, content_type = choose_encoder(accept)
-        text = encode(self.registry)
+    def render(self) -> tuple[bytes, str]:
+        """The body and content type of a scrape.
+
+        The plain text format, whatever else a Prometheus accepts: under OpenMetrics the library writes ``vllm_…`` for
+        ``vllm:…`` (its samples' names are escaped as if they were labels), and boards made for vLLM stay empty.
+        """
+        text = generate_latest(self.registry)
         for name, series in self.written.items():
             head = f"# TYPE {name} gauge\n".encode()
             text = text.replace(head, head + series, 1)
-        return text, content_type
+        return text, CONTENT_TYPE_PLAIN_0_0_4

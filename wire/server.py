@@ -165,8 +165,8 @@ def make_app(
         ok, why = ready()
         return reply({"ready": ok, "reason": why}, 200 if ok else 503)
 
-    async def scrape(request: web.Request) -> web.Response:
-        body, content_type = metrics.render(request.headers.get("Accept", ""))
+    async def scrape(_: web.Request) -> web.Response:
+        body, content_type = metrics.render()
         return web.Response(body=body, headers={"Content-Type": content_type})
 
     app.router.add_get("/healthz", healthz)

@@ -85,12 +85,12 @@ class Export(Exposition):
         for kind in KIND.values():
             self.counter("corral_lines_total").labels(kind)
 
-    def render(self, accept: str = "") -> tuple[bytes, str]:
+    def render(self) -> tuple[bytes, str]:
         """The body and content type of a scrape."""
         snapshot = self.snapshot()
         if snapshot is not None:
             self._show(snapshot)
-        return super().render(accept)
+        return super().render()
 
     def batch(self, outcome: str, seconds: float) -> None:
         """A batch was answered: stored, malformed or refused."""

@@ -400,7 +400,7 @@ ZEROS = {"graphics_active_ratio": 0.0, "sm_active_ratio": 0.0, **SHOULD_SHOW}
 
 
 def shown(agent):
-    body, _ = agent.export.exposition.render("text/plain")
+    body, _ = agent.export.exposition.render()
     return body.decode()
 
 

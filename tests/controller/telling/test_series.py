@@ -50,10 +50,9 @@ def test_a_name_with_a_quote_is_read_as_it_is() -> None:
     assert sample == ("corral_node_report_age_seconds", {"node": 'a"b\\c'}, 1.5)
 
 
-def test_series_kept_as_text_stand_beneath_the_head_of_their_metric_in_both_formats() -> None:
+def test_series_kept_as_text_stand_beneath_the_head_of_their_metric() -> None:
     exposition = Exposition(CONTROLLER)
     exposition.written["corral_node_report_age_seconds"] = report_ages({"n1": 2.0})
-    for accept in ("", "application/openmetrics-text; version=1.0.0"):
-        lines = exposition.render(accept)[0].decode().splitlines()
-        place = lines.index('corral_node_report_age_seconds{node="n1"} 2.000')
-        assert lines[place - 1] == "# TYPE corral_node_report_age_seconds gauge"
+    lines = exposition.render()[0].decode().splitlines()
+    place = lines.index('corral_node_report_age_seconds{node="n1"} 2.000')
+    assert lines[place - 1] == "# TYPE corral_node_report_age_seconds gauge"
