@@ -19,7 +19,7 @@ class Dispatch:
 
     def __init__(self) -> None:
         self._desired: dict[str, Desired] = {}
-        self._moved: dict[str, asyncio.Event] = {}
+        self._moved: dict[str, set[asyncio.Event]] = {}  # by node: who waits, and nobody else
         self._floors: dict[str, int] = {}  # generations that nodes got from a database that we have lost
 
     def load(self, stored: Sequence[Desired]) -> None:
@@ -66,15 +66,12 @@ class Dispatch:
         """These are on disk: answer the agents that wait for them."""
         for desired in fresh:
             self._desired[desired.node] = desired
-            moved = self._moved.pop(desired.node, None)
-            if moved is not None:
-                moved.set()
+            _wake(self._moved.get(desired.node, ()))
 
     def wake_all(self) -> None:
         """Answer everybody with what there is, so that the server can stop."""
-        for moved in self._moved.values():
-            moved.set()
-        self._moved.clear()
+        for waiting in self._moved.values():
+            _wake(waiting)
 
     async def poll(self, node: str, generation: int, wait_s: float = POLL_S) -> Desired | None:
         """The node's desired state once it is newer than ``generation``, or after ``wait_s`` as it is.
@@ -82,10 +79,21 @@ class Dispatch:
         A node that is ahead of us (our database was restored) waits as well, for the number above its own.
         """
         if self.generation(node) <= generation:
-            moved = self._moved.setdefault(node, asyncio.Event())
+            moved = asyncio.Event()
+            waiting = self._moved.setdefault(node, set())
+            waiting.add(moved)
             try:
                 async with asyncio.timeout(wait_s):
                     await moved.wait()
             except TimeoutError:
                 pass
+            finally:  # of a node that nobody has ever heard of, nothing stays either
+                waiting.discard(moved)
+                if not waiting:
+                    del self._moved[node]
         return self._desired.get(node)
+
+
+def _wake(waiting: Iterable[asyncio.Event]) -> None:
+    for moved in waiting:
+        moved.set()

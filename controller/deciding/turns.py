@@ -48,6 +48,7 @@ class Turns:
         self._export = export
         self._shared = shared
         self._queue: asyncio.Queue[Submission] = asyncio.Queue()
+        self._held: list[Submission] = []  # batches that must wait for what is before them in the inbox
         self._one_by_one = False  # something in the inbox makes the Core fail: it is looked for
 
     def put(self, submission: Submission) -> None:
@@ -56,7 +57,7 @@ class Turns:
 
     def refuse(self, taken: Sequence[Submission], error: Unreachable) -> None:
         """Send away those and all that wait; they may come again."""
-        waiting = [*taken]
+        waiting, self._held = [*taken, *self._held], []
         while not self._queue.empty():
             waiting.append(self._queue.get_nowait())
         for submission in waiting:
@@ -68,7 +69,8 @@ class Turns:
         while True:
             taken = await self._next()
             try:
-                taken = [*await self._arrived(), *taken]
+                arrived = await self._arrived()
+                taken = [*arrived, *self._in_order(taken)]
                 await self._turn(taken)
             except asyncio.CancelledError:  # another one decides, and whoever waits here would wait for ever
                 self.refuse(taken, Deposed("another controller decides now; ask again"))
@@ -96,7 +98,8 @@ class Turns:
         deadline = self._mind.core.next_deadline()
         wait_s = None if deadline is None else max(IDLE_TICK_S, deadline - self._steady.now())
         if self._shared is not None:
-            wait_s = min(LOOK_S, LOOK_S if wait_s is None else wait_s)
+            look_s = IDLE_TICK_S if self._shared.inbox.has_more else LOOK_S
+            wait_s = min(look_s, look_s if wait_s is None else wait_s)
         try:
             async with asyncio.timeout(wait_s):
                 taken.append(await self._queue.get())
@@ -117,6 +120,16 @@ class Turns:
         found = await self._shared.arrived(1 if self._one_by_one else GROUP)
         self._one_by_one = self._one_by_one and any(each.row is not None for each in found)
         return found
+
+    def _in_order(self, taken: list[Submission]) -> list[Submission]:
+        """What may be thought about after what has arrived: no batch while older ones may be in the inbox."""
+        if self._shared is None:
+            return taken
+        if not self._shared.inbox.has_more:
+            held, self._held = self._held, []
+            return [*held, *taken]
+        self._held += [each for each in taken if each.batch is not None]
+        return [each for each in taken if each.batch is None]
 
     async def _turn(self, taken: Sequence[Submission]) -> None:
         now = self._steady.now()

@@ -24,6 +24,7 @@ log = logging.getLogger(__name__)
 
 LOOK_S = 1.0
 AGAIN_S = 15.0  # between two looks at a BMC that does not answer
+AT_ONCE = 32  # BMCs that are spoken to: one that hangs takes a socket or a process, and no time of the others
 PATIENCE_S = 120.0  # after which one that never answered is for a person
 PAUSE_FILE = Path("/etc/corral/PAUSE")
 
@@ -48,18 +49,29 @@ class Powering:
         self._began: set[str] = set()  # actions that this life has begun or finished
         self._since: dict[str, float] = {}  # since when a BMC has not answered, by action
         self._asked: dict[str, float] = {}
+        self._at_work: set[str] = set()  # nodes
+        self._room = asyncio.Semaphore(AT_ONCE)
 
     async def run(self) -> None:
-        """Look and act until cancelled."""
-        while True:
-            await asyncio.sleep(self._look_s)
-            view = self._conductor.look() if self._conductor.decides else None
-            for action in view.actions if view is not None else ():
-                if action.of is ActionKind.POWER_CYCLE and action.subject.node in self._powers:
-                    await self._attend(action)
+        """Look and act until cancelled: on each node one thing after another, on no node because of another's BMC."""
+        async with asyncio.TaskGroup() as tasks:
+            while True:
+                await asyncio.sleep(self._look_s)
+                view = self._conductor.look() if self._conductor.decides else None
+                for action in view.actions if view is not None else ():
+                    node = action.subject.node or ""
+                    if action.of is ActionKind.POWER_CYCLE and node in self._powers and node not in self._at_work:
+                        self._at_work.add(node)
+                        tasks.create_task(self._attend(action, node))
 
-    async def _attend(self, action: ActionLine) -> None:
-        power = self._powers[action.subject.node or ""]
+    async def _attend(self, action: ActionLine, node: str) -> None:
+        try:
+            async with self._room:
+                await self._act(action, self._powers[node])
+        finally:
+            self._at_work.discard(node)
+
+    async def _act(self, action: ActionLine, power: Power) -> None:
         try:
             if action.state is ActionState.ORDERED and not self._pause_file.exists():
                 await self._begin(action, power)

@@ -50,6 +50,7 @@ class Inbox:
         self._clock = clock
         self._posts: asyncio.Queue[tuple[str, Submission]] = asyncio.Queue()
         self._orders: dict[str, tuple[Submission, float]] = {}  # that wait for an answer, and since when
+        self.has_more = False  # than was read last
 
     async def post(self, submission: Submission) -> list[AnyLine]:
         """Store it; of an order, wait for what it leads to. Raises Unreachable."""
@@ -110,7 +111,9 @@ class Inbox:
     async def read(self, connection: AsyncConnection, most: int) -> list[Submission]:
         """What waits to be thought about, oldest first; what may or can not be is put aside."""
         found = []
-        for post in await shared.waiting(connection, most):
+        posts = await shared.waiting(connection, most)
+        self.has_more = len(posts) >= most
+        for post in posts:
             try:
                 submission = _submission(post)
             except msgspec.DecodeError as error:  # of a controller of another version

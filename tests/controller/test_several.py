@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from sqlalchemy import delete
 
-from controller.several.inbox import STALE_S, Inbox
+from controller.several.inbox import GROUP, STALE_S, Body, Inbox
 from controller.several.leader import SURE_S, TTL_S, Leader
 from controller.several.reports import Reports
 from controller.several.shared import Shared
@@ -96,6 +96,30 @@ async def test_node_may_change_between_controllers_in_the_middle_of_its_stream(t
             return await texts(homes[0]) == [f"fault {number}" for number in range(1, 21)]
 
         await until(all_there)
+
+
+async def test_what_waits_in_the_inbox_in_great_number_comes_before_what_its_node_says_here_later(
+    tmp_path: Path, keys: Keys, stores: tuple[Store, Store]
+) -> None:
+    async with house(tmp_path, **keys) as home:
+        conductor, many = home.inside.conductor, GROUP + 40
+        await home.post("agent/batch", batch())
+        async with home.inside.store.writing():  # its turn waits, and so does what comes meanwhile
+            turn = asyncio.create_task(
+                conductor.submit(Submission(batch=batch(node="n2", session="s2", facts=facts("n2"))))
+            )
+            async with stores[0].noting() as connection:
+                bodies = [
+                    msgspec.json.encode(Body(batch=batch(event(number), first=number, facts=None))).decode()
+                    for number in range(1, many + 1)
+                ]
+                await shared.post(connection, [(str(number), body) for number, body in enumerate(bodies)])
+            last = Submission(batch=batch(event(many + 1), first=many + 1, facts=None))
+            told = asyncio.create_task(conductor.submit(last))
+            await asyncio.sleep(0)
+        async with asyncio.timeout(20):
+            await asyncio.gather(turn, told)
+        assert await texts(home) == [f"fault {number}" for number in range(1, many + 2)]
 
 
 async def test_order_to_one_that_follows_is_answered_with_what_it_led_to(tmp_path: Path, keys: Keys) -> None:

@@ -62,6 +62,22 @@ async def test_poll_is_answered_when_something_changes() -> None:
     assert answer.generation == 2
 
 
+async def test_of_those_who_have_asked_and_gone_nothing_stays_whatever_node_they_named() -> None:
+    dispatch = Dispatch()
+    tell(dispatch, desired())
+    gone = [asyncio.create_task(dispatch.poll(name, 1)) for name in ("n1", "n1", "made-up")]
+    await asyncio.sleep(0)
+    assert dispatch.waiting == 2
+    for each in gone[1:]:
+        each.cancel()
+    await asyncio.wait(gone[1:])
+    assert dispatch.waiting == 1
+    assert await dispatch.poll("another", 0, wait_s=0) is None
+    tell(dispatch, desired(HOLD))
+    assert (await gone[0]).generation == 2  # type: ignore[union-attr]
+    assert dispatch.waiting == 0
+
+
 async def test_node_that_is_ahead_of_a_restored_database_is_told_nothing_old() -> None:
     dispatch = Dispatch()
     tell(dispatch, desired())

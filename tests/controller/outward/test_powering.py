@@ -4,10 +4,12 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 from msgspec.structs import replace
 
+from controller.core.fleet.stimuli import Arrived
 from controller.core.fleet.views import View
 from controller.deciding.conductor import Conductor, Submission
 from controller.deciding.mind import real_core
@@ -15,9 +17,10 @@ from controller.outward.powering import Powering
 from controller.power.config import PowerConfig
 from tests.controller.house import NODE, House, event, house
 from tests.controller.node import Node
-from vocab.clock import SystemClock
+from vocab.clock import SystemClock, VirtualClock
 from vocab.errors import Refused, Unreachable
-from vocab.lines import AnyLine
+from vocab.lines import ActionLine, AnyLine, Subject
+from vocab.states import ActionKind, ActionState
 
 POLICY = 'rules."xid:79".recovery = "power_cycle"\n'
 BMC = PowerConfig(means="ipmitool", address="bmc", user="u", password_file="/none", nodes=(NODE,))
@@ -235,3 +238,56 @@ class Deposing(Conductor):
         lines = await self._inside.submit(submission)
         self._is_over = True
         return lines
+
+
+class Ordering:
+    """A controller that has ordered a power cycle of each of these nodes, and takes down what becomes of it."""
+
+    decides = True
+
+    def __init__(self, *nodes: str) -> None:
+        self.orders = [cycle_of(node) for node in nodes]
+
+    def look(self) -> Any:
+        return SimpleNamespace(actions=tuple(self.orders))
+
+    async def submit(self, submission: Submission) -> list[AnyLine]:
+        (stimulus,) = submission.stimuli
+        item = cast("Arrived", stimulus).item
+        lines: list[AnyLine] = [
+            replace(order, state=item.state)  # type: ignore[union-attr]
+            for order in self.orders
+            if order.subject.node == item.node  # type: ignore[union-attr]
+        ]
+        return lines
+
+
+def cycle_of(node: str) -> ActionLine:
+    return ActionLine(
+        at=1.0, subject=Subject(node=node), id=f"a-{node}", of=ActionKind.POWER_CYCLE, state=ActionState.ORDERED,
+        token="1.1", rule="catalogue/xid:79", policy="test", why="a fault",
+    )  # fmt: skip
+
+
+async def test_a_bmc_that_hangs_delays_no_other_and_its_own_node_is_not_told_twice(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    class Hangs(Switch):
+        async def plan(self) -> str:
+            asked.append("n1")
+            await asyncio.Event().wait()
+            return "cycle"
+
+    clock, second = VirtualClock(0.0), Switch()
+    conductor = cast("Conductor", Ordering("n1", "n2"))
+    powering = Powering(conductor, clock, {"n1": Hangs(), "n2": second}, pause_file=tmp_path / "PAUSE", look_s=0.001)
+    task = asyncio.create_task(powering.run())
+    async with asyncio.timeout(10):
+        while not second.did:
+            await asyncio.sleep(0.001)
+    for _ in range(10):  # it looks again and again, also after a long time
+        clock.advance(60.0)
+        await asyncio.sleep(0.002)
+    task.cancel()
+    await asyncio.wait([task])
+    assert (asked, second.did[:1]) == (["n1"], ["cycle"])
