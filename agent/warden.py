@@ -26,7 +26,7 @@ from vocab.messages import (
     ReplicaSpec,
     ReplicaStatus,
 )
-from vocab.observations import ProcessSeen, ReplicaSeen
+from vocab.observations import Check, ProcessSeen, ReplicaSeen
 from vocab.states import ActionKind, ActionState, Level
 
 log = logging.getLogger(__name__)
@@ -54,7 +54,7 @@ class Replicas(Protocol):
         """Every replica."""
         ...
 
-    def observations(self, at: float) -> list[ReplicaSeen | ProcessSeen]:
+    def observations(self, at: float) -> list[ReplicaSeen | ProcessSeen | Check]:
         """A look at every replica."""
         ...
 

@@ -10,6 +10,7 @@ from agent.adapters.adapter import Adapter
 from agent.adapters.command import COMMAND
 from agent.adapters.engines import ENGINES
 from agent.adapters.figures import figures
+from agent.replicas.canary import Canaries
 from agent.replicas.door import Answer
 from agent.replicas.ending import looked_at, named, reap
 from agent.replicas.identity import family, is_it, raw, stat, variable
@@ -19,7 +20,7 @@ from agent.replicas.pulse import Pulse, follow, oldest_wait_s, stepping
 from agent.replicas.record import Folder, ReplicaRecord
 from vocab.beat import Beat, unpack
 from vocab.messages import ReplicaSpec, ReplicaStatus, kv_step
-from vocab.observations import Exit, ProcessSeen, ReplicaSeen
+from vocab.observations import Check, Exit, ProcessSeen, ReplicaSeen
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 
@@ -32,6 +33,7 @@ class Replica:
         self.record = record
         self._beat = str(folder.beat)
         self.pulse = Pulse()
+        self._canaries = Canaries()
         self.was_ready = not self.has_door  # of a part of a group that does not lead its life is all there is to see
         self.admitting: bool | None = None  # as it last answered
         self.withdrawn_at: float | None = None
@@ -321,6 +323,10 @@ class Replica:
             requests_failed=beat.requests_failed,
             requests_timed_out=beat.requests_timed_out,
         )
+
+    def checks(self, at: float, node: str) -> tuple[Check, ...]:
+        """What it found when it looked at itself, since the last call."""
+        return self._canaries.checks(self.beat if self.living else None, self.record.replica, at, node)
 
     def remains(self, at: float, node: str) -> list[ProcessSeen]:
         """What its session left behind when its leader ended, process by process; those that have gone since too."""

@@ -31,7 +31,7 @@ from agent.replicas.steps import Drain, Fence, Forget, GiveUp, Kill, Start, Step
 from agent.replicas.units import Lodging, Units
 from vocab.clock import Clock
 from vocab.messages import ReplicaSpec, ReplicaStatus
-from vocab.observations import Exit, ProcessSeen, ReplicaSeen
+from vocab.observations import Check, Exit, ProcessSeen, ReplicaSeen
 
 log = logging.getLogger(__name__)
 
@@ -147,7 +147,7 @@ class Supervisor:
         absent = (_not_started(spec) for name, spec in wanted.items() if name not in self._replicas)
         return tuple(sorted((*there, *absent), key=lambda status: status.replica))
 
-    def observations(self, at: float) -> list[ReplicaSeen | ProcessSeen]:
+    def observations(self, at: float) -> list[ReplicaSeen | ProcessSeen | Check]:
         """Every replica as it is at ``at`` (epoch seconds), and what its leader left behind where that has ended.
 
         Before them each end since the last call, once.
@@ -164,6 +164,7 @@ class Supervisor:
                 for name, replica in sorted(self._replicas.items())
                 if replica.living
             ),
+            *(check for _, replica in sorted(self._replicas.items()) for check in replica.checks(at, self._node)),
             *(seen for _, replica in sorted(self._replicas.items()) for seen in replica.remains(at, self._node)),
         ]
 
