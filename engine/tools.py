@@ -65,7 +65,6 @@ class ToolCalls:
             else:
                 calls.append(call)
                 self.count += 1
-                text = text.lstrip("\n")
 
     def flush(self) -> str:
         """What is left at the end: a call that was not closed is text."""
