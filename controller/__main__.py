@@ -8,6 +8,9 @@ import signal
 import sys
 from pathlib import Path
 
+import uvloop
+
+from controller import garbage
 from controller.app import VERSION, Controller, controller
 from controller.config import Config, read
 from vocab.clock import SystemClock
@@ -60,8 +63,9 @@ def main() -> int:
     try:
         config = read(given.config)
         logs.set_up(json=config.log_json)
+        garbage.set_aside()
         with contextlib.suppress(KeyboardInterrupt):
-            asyncio.run(serve(config))
+            uvloop.run(serve(config))
     except CorralError as error:
         print(f"corral-controller: {error}", file=sys.stderr)  # noqa: T201 - the one line a wrong start prints
         return error.exit_code

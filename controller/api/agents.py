@@ -89,8 +89,9 @@ class Agents:
             batch = ingest.checked(decode(call.body, Batch))
             call.caller.must_be(batch.node)
             self._reports.take(batch)
-            async with asyncio.timeout(STORE_S):
-                await self._conductor.submit(Submission(batch=batch))
+            if (left := self._conductor.hear(batch)) is not None:
+                async with asyncio.timeout(STORE_S):
+                    await self._conductor.submit(left)
             outcome = "stored"
         except InputError:
             outcome = "malformed"

@@ -17,7 +17,7 @@ from controller.door.access import CALLER, Caller
 from controller.door.limits import ANSWER_S, BODY_BYTES
 from vocab.errors import InputError, Unreachable
 from vocab.roles import LOOKS, ORDERS, Role
-from wire.server import Handler, decode, reply
+from wire.server import MAX_BODY_BYTES, Handler, decode, reply
 
 
 class Call(msgspec.Struct, frozen=True):
@@ -101,7 +101,8 @@ def _query(request: web.Request, kind: Any) -> Any:
 async def _body(request: web.Request, route: Route) -> Any:
     if route.body is None:
         return None
-    raw = await request.clone(client_max_size=route.most_bytes).read()
+    limited = request if route.most_bytes == MAX_BODY_BYTES else request.clone(client_max_size=route.most_bytes)
+    raw = await limited.read()
     return raw if route.raw else decode(raw, route.body)
 
 

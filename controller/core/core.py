@@ -109,14 +109,16 @@ class Core:
                 return said
         return self._conclude(said, now)
 
-    def see(self, stimulus: AnyStimulus, now: float) -> None:
-        """Take in what is so, and conclude nothing: another controller's core decides, and its lines are folded.
+    def see(self, stimulus: AnyStimulus, now: float) -> bool:
+        """Take in what is so, and conclude nothing; whether anything is left to be concluded, from this or before.
 
         Not for what a spool holds or a person orders. What follows from it is concluded at the next ``take`` or
-        ``tick``, should this core come to decide.
+        ``tick``: a report that tells nothing new needs neither, and where another controller's core decides, its
+        lines are folded instead.
         """
         self._begin(now)
         deque(hear(self._fleet, stimulus, now), maxlen=0)
+        return self._fleet.stirred
 
     def obey(self, settings: Settings) -> None:
         """Decide by these from now on: another controller's core decides, and has been told of them."""

@@ -78,7 +78,7 @@ def node(fleet: Fleet, node: Node, now: float) -> NodeView:
 
 def _gpu(fleet: Fleet, gpu: Gpu, now: float) -> GpuView:
     identity, subject, status = gpu.identity, Subject(gpu=gpu.identity.uuid), gpu.status
-    living = fleet.roster.on(identity.uuid)
+    living, clear = fleet.roster.on(identity.uuid), fleet.is_clear(identity.uuid)
     return GpuView(
         uuid=identity.uuid,
         node=gpu.node,
@@ -86,14 +86,14 @@ def _gpu(fleet: Fleet, gpu: Gpu, now: float) -> GpuView:
         name=identity.name,
         pci=identity.pci,
         state=words.of_gpu(fleet, identity.uuid, now) or "unknown",
-        health=fleet.health(identity.uuid).value,
+        health="healthy" if clear else fleet.health(identity.uuid).value,
         phase=phase_of(fleet, identity.uuid, now).value,
         fresh=gpu.is_fresh(now),
         placeable=is_placeable(fleet, gpu, now),
         stranded=is_stranded(fleet, identity.uuid),
-        holds=tuple(fleet.holds_on(identity.uuid)),
-        conditions=tuple(fleet.conditions_on(subject)),
-        incidents=tuple(fleet.ledger.incidents_of.get(subject, ())),
+        holds=() if clear else tuple(fleet.holds_on(identity.uuid)),
+        conditions=() if clear else tuple(fleet.conditions_on(subject)),
+        incidents=() if clear else tuple(fleet.ledger.incidents_of.get(subject, ())),
         readings=status.readings if status else None,
         error=status.error if status else None,
         replica=living[0].id if living else None,
@@ -145,9 +145,9 @@ def _deployment(fleet: Fleet, deployment: Deployment, now: float, seen: dict[str
 
 def is_stranded(fleet: Fleet, gpu: str) -> bool:
     """Whether nothing is wrong with a GPU but the replica that it belongs to cannot run for another one's fault."""
-    if fleet.holds_on(gpu) or fleet.health(gpu) in {Health.FAILED, Health.LOST}:
-        return False
     living = [replica for replica in fleet.roster.on(gpu) if len(replica.gpus) > 1]
+    if not living or fleet.holds_on(gpu) or fleet.health(gpu) in {Health.FAILED, Health.LOST}:
+        return False
     bad = [r for r in living if fleet.word_of(r) in CANNOT_RUN]
     return any(fleet.holds_on(other) for replica in bad for other in replica.gpus)
 

@@ -33,10 +33,11 @@ def _place(subject: Subject) -> tuple[bool, str, str]:
 def of_gpu(fleet: Fleet, gpu: str, now: float) -> str | None:
     """A GPU's word; None while its first reading is still awaited and nothing else is known of it."""
     known = fleet.gpus[gpu]
+    clear = fleet.is_clear(gpu)
     word = shown(
-        health=fleet.health(gpu),
+        health=Health.HEALTHY if clear else fleet.health(gpu),
         fresh=known.is_fresh(now) or known.is_awaited(now),
-        held=bool(fleet.holds_on(gpu)),
+        held=not clear and bool(fleet.holds_on(gpu)),
         phase=phase_of(fleet, gpu, now),
     )
     return None if word == Health.HEALTHY and known.is_awaited(now) and known.period_s > 0 else word

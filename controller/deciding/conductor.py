@@ -24,6 +24,7 @@ from controller.telling.watch import Watch
 from vocab.clock import Clock
 from vocab.errors import Deposed, Unreachable
 from vocab.lines import AnyLine
+from vocab.messages import Batch
 
 __all__ = ["Conductor", "Submission"]
 
@@ -115,6 +116,19 @@ class Conductor:
                 return await self._hand_on(submission, self._shared)
         self._turns.put(submission)
         return await submission.stored
+
+    def hear(self, batch: Batch) -> Submission | None:
+        """What must be submitted of a report: nothing of one that tells nothing new, as most do.
+
+        Where all that it brings is news that no store needs, that is heard at once, and what follows from it is left.
+        """
+        whole = Submission(batch=batch)
+        if self._shown.down is not None or not self.leads or not self.mind.is_heartbeat(batch):
+            return whole
+        if self._shared is not None:
+            self._shared.sightings.note(whole)
+        self._shown.stale()
+        return Submission() if self.mind.beat(batch, self._steady.now()) else None
 
     async def _hand_on(self, submission: Submission, shared: Shared) -> list[AnyLine]:
         """Leave it to the controller that decides; a batch is acknowledged once that one will find it."""

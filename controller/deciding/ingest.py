@@ -45,21 +45,24 @@ def _check_item(node: str, item: Item, where: str) -> None:
         raise InputError(f"`{where}` is about node {named!r} but the batch is of {node!r}: a node speaks for itself")
     if isinstance(item, EventItem):
         for field in ("id", "gpu", "code", "device"):
-            _check_word(getattr(item.event, field), f"{where}.event.{field}")
+            _check_word(getattr(item.event, field), where, "event", field)
         replica = item.event.fields.get("replica")
         if isinstance(replica, str):
-            _check_word(replica, f"{where}.event.fields.replica")
+            _check_word(replica, where, "event.fields.replica")
         if not 0 <= item.event.rev <= MOST_NUMBER:
             raise InputError(f"`{where}.event.rev` is {item.event.rev}: it counts the revisions from 1")
+        known = None  # most events have one moment
         for field in ("at", "first_at", "last_at"):
-            _check_stamp(getattr(item.event, field), f"{where}.event.{field}")
+            if (stamp := getattr(item.event, field)) != known:
+                _check_stamp(stamp, where, "event", field)
+                known = stamp
     elif isinstance(item, ClearedItem):
-        _check_stamp(item.cleared.at, f"{where}.cleared.at")
+        _check_stamp(item.cleared.at, where, "cleared.at")
 
 
-def _check_word(word: str | None, where: str) -> None:
+def _check_word(word: str | None, *where: str) -> None:
     if word is not None and len(word) > WORD_MOST:
-        raise InputError(f"`{where}` has {len(word)} characters: it may have {WORD_MOST}")
+        raise InputError(f"`{'.'.join(where)}` has {len(word)} characters: it may have {WORD_MOST}")
 
 
 def _node_of(item: Item) -> str:
@@ -68,13 +71,13 @@ def _node_of(item: Item) -> str:
     return item.cleared.node if isinstance(item, ClearedItem) else item.node
 
 
-def _check_stamp(stamp: str | None, where: str) -> None:
+def _check_stamp(stamp: str | None, *where: str) -> None:
     if stamp is None:
         return
     try:
         epoch_s(stamp)
     except (ValueError, OverflowError) as error:
-        raise InputError(f"`{where}` is {stamp!r}: it must be RFC 3339") from error
+        raise InputError(f"`{'.'.join(where)}` is {stamp!r}: it must be RFC 3339") from error
 
 
 def stimuli(batch: Batch, records: list[Sequenced]) -> list[AnyStimulus]:

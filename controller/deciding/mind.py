@@ -181,6 +181,17 @@ class Mind:
         for stimulus in told:
             self.core.see(stimulus, now)
 
+    def is_heartbeat(self, batch: Batch) -> bool:
+        """Whether there is nothing in it that the store has not, or must know before it is understood."""
+        if batch.items or batch.facts is not None or self.is_behind(batch) or self.wants_facts(batch):
+            return False
+        return batch.replicas is None or self._listed(batch) is None
+
+    def beat(self, batch: Batch, now: float) -> bool:
+        """Take a heartbeat in; whether it tells anything new, from which the next ``tick`` concludes."""
+        left = [self.core.see(stimulus, now) for stimulus in ingest.stimuli(batch, [])]
+        return left[-1]
+
     def keep(self, batch: Batch) -> None:
         """A batch is in the inbox: it is acknowledged, and what the node is counts, before it is thought about."""
         self.repeats.advance(batch)
@@ -209,7 +220,8 @@ class Mind:
         """Take a batch in, of whose items ``records`` are new."""
         if batch.facts is not None and batch.facts != self.facts.get(batch.node):
             self._facts[batch.node] = batch.facts
-        self._note_addresses(batch)
+        if (listed := self._listed(batch)) is not None:
+            self._addresses[batch.node] = listed
         position = self.repeats.advance(batch)
         if position is not None:
             self._positions[batch.node] = position
@@ -217,12 +229,12 @@ class Mind:
         self._touched.add(batch.node)
         return self._take(ingest.stimuli(batch, records), now)
 
-    def _note_addresses(self, batch: Batch) -> None:
+    def _listed(self, batch: Batch) -> Addresses | None:
+        """Where its replicas answer, if that is not what is stored."""
         if batch.replicas is None:
-            return
+            return None
         listed = Addresses(batch.node, {each.replica: each.url for each in batch.replicas if each.url})
-        if listed != self.addresses.get(batch.node, Addresses(batch.node, {})):
-            self._addresses[batch.node] = listed
+        return listed if listed != self.addresses.get(batch.node, Addresses(batch.node, {})) else None
 
     def view(self) -> View:
         """The Core's view; a replica of which its node has not spoken yet has the address that is on disk."""

@@ -63,6 +63,10 @@ class Shown:
         self.settled.set()
         self._watch.publish(news)
 
+    def stale(self) -> None:
+        """Something was heard outside a turn: whoever looks next sees it."""
+        self._drawn = False
+
     def open(self) -> None:
         """Batches are taken."""
         self.down = None

@@ -5,6 +5,7 @@ origin, come from our own page. Without a token, on loopback, the Host must be a
 otherwise a name that an attacker points at 127.0.0.1 would count as our own origin.
 """
 
+from functools import lru_cache
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
@@ -16,6 +17,7 @@ from wire.server import Handler, error_reply
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
+@lru_cache(maxsize=1024)  # each report names one, and they are few
 def _is_local(host: str) -> bool:
     """Whether a Host header names this machine's loopback; 127.example.com does not."""
     try:

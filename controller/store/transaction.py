@@ -7,9 +7,9 @@ import msgspec
 from sqlalchemy import Table, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from controller.store import cards, change, shared
+from controller.store import bulk, cards, change, shared
 from controller.store.policies import as_row
-from controller.store.records import Write
+from controller.store.records import Received, Write
 from controller.store.tables import (
     addresses,
     audit,
@@ -27,6 +27,9 @@ from vocab.events import Event, epoch_s
 from vocab.lines import AnyLine
 
 Insert = Callable[[Any], Any]
+CHANGES = tuple(changes.c.keys())
+EVENTS = tuple(events.c.keys())
+RECEIVED = tuple(received.c.keys())
 
 
 class Transaction:
@@ -45,7 +48,7 @@ class Transaction:
         await self.put(nodes, ({"node": f.node, "at": write.at, "body": _json(f), "turn": turn} for f in write.facts))
         told = write.facts if write.inventories is None else write.inventories
         await cards.settle(self._connection, self.put, told, write.at)
-        await self.put(received, ({**msgspec.to_builtins(r), "at": write.at} for r in write.received))
+        await self._received(write.received, write.at)
         await self.put(positions, (msgspec.to_builtins(position) for position in write.positions))
         await self.put(addresses, ({"node": a.node, "body": _json(a.urls), "turn": turn} for a in write.addresses))
         await self.put(
@@ -80,7 +83,7 @@ class Transaction:
         if not lines:
             return
         rows = [change.encode(seq, line) for seq, line in enumerate(lines, first)]
-        await self._connection.execute(changes.insert(), rows)
+        await bulk.execute(self._connection, changes.insert(), CHANGES, (tuple(row.values()) for row in rows))
         latest = {
             (row["kind"], row["key"]): {
                 "kind": row["kind"],
@@ -103,22 +106,20 @@ class Transaction:
         grow = statement.on_conflict_do_update(
             index_elements=["id"], set_=growing, where=events.c.rev < statement.excluded.rev
         )
-        rows = [_event(event, stored) for stored, event in enumerate(given, last - len(given) + 1)]
-        await self._connection.execute(grow, rows)
+        rows = (_event(event, stored) for stored, event in enumerate(given, last - len(given) + 1))
+        await bulk.execute(self._connection, grow, EVENTS, rows)
+
+    async def _received(self, given: Sequence[Received], at: float) -> None:
+        statement = self._insert(received)
+        again = {name: statement.excluded[name] for name in ("digest", "at")}
+        put = statement.on_conflict_do_update(index_elements=["node", "position"], set_=again)
+        rows = ((each.node, each.position, each.digest, at) for each in given)
+        await bulk.execute(self._connection, put, RECEIVED, rows)
 
 
-def _event(event: Event, stored: int) -> dict[str, Any]:
-    return {
-        "id": event.id,
-        "rev": event.rev,
-        "stored": stored,
-        "at": epoch_s(event.at) if event.at else 0.0,
-        "node": event.node,
-        "gpu": event.gpu,
-        "code": event.code,
-        "severity": event.severity.rank,
-        "body": _json(event),
-    }
+def _event(event: Event, stored: int) -> tuple[Any, ...]:
+    at, rank = epoch_s(event.at) if event.at else 0.0, event.severity.rank
+    return event.id, event.rev, stored, at, event.node, event.gpu, event.code, rank, _json(event)
 
 
 def _counter(name: str) -> Any:

@@ -105,8 +105,9 @@ class Export(Exposition):
     def committed(self, seconds: float, lines: Sequence[AnyLine]) -> None:
         """A transaction is on disk."""
         self.histogram("corral_store_commit_seconds").observe(seconds)
+        for kind, count in Tally(KIND[type(line)] for line in lines).items():
+            self.counter("corral_lines_total").labels(kind).inc(count)
         for line in lines:
-            self.counter("corral_lines_total").labels(KIND[type(line)]).inc()
             if isinstance(line, ActionLine):
                 self.counter("corral_action_moves_total").labels(line.of.value, line.state.value).inc()
 

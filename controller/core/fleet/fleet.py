@@ -349,6 +349,12 @@ class Fleet:
         node = self.gpus[gpu].node if gpu in self.gpus else None
         return self.ledger.standing(Subject(gpu=gpu)) + (self.ledger.standing(Subject(node=node)) if node else [])
 
+    def is_clear(self, gpu: str) -> bool:
+        """Whether nothing stands on a GPU or its node, as on nearly all: whoever asks need not look further."""
+        known = self.gpus.get(gpu)
+        node = known.node if known is not None else ""
+        return self.ledger.is_clear(Subject(gpu=gpu)) and self.ledger.is_clear(Subject(node=node))
+
     def conditions_on(self, subject: Subject) -> list[ConditionLine]:
         """The open conditions of a subject."""
         return [self.ledger.conditions[key] for key in self.ledger.conditions_of.get(subject, ())]
@@ -360,6 +366,8 @@ class Fleet:
 
     def health(self, gpu: str) -> Health:
         """What the open conditions say of a GPU. Those of an instance or a process on it say nothing of the whole."""
+        if not self.ledger.conditions_of.get(Subject(gpu=gpu)):
+            return Health.HEALTHY
         found = [one for one in self.conditions_on(Subject(gpu=gpu)) if self.row(one.code).scope not in BENEATH]
         if any(condition.code in LOST_CODES for condition in found):
             return Health.LOST

@@ -350,8 +350,15 @@ class Ledger:
 
     def standing(self, subject: Subject, owner: str | None = None) -> list[HoldLine]:
         """The holds that stand on a subject (of one owner)."""
-        found = [self.holds[key] for key in self.holds_of.get(subject, ())]
-        return [hold for hold in found if owner is None or hold.owner == owner]
+        keys = self.holds_of.get(subject)
+        if not keys:
+            return []
+        found = [self.holds[key] for key in keys]
+        return found if owner is None else [hold for hold in found if hold.owner == owner]
+
+    def is_clear(self, subject: Subject) -> bool:
+        """Whether nothing stands on it: no condition, no hold, no incident."""
+        return not (self.conditions_of.get(subject) or self.holds_of.get(subject) or self.incidents_of.get(subject))
 
     def evidence_at(self, incident: IncidentLine) -> float:
         """When the last revision of any of its events came in."""

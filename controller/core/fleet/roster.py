@@ -158,4 +158,4 @@ def _moved(replica: Replica, status: ReplicaStatus) -> bool:
 def _essence(status: ReplicaStatus) -> tuple[object, ...]:
     """What a decision can rest on; counts of requests change with every look and decide nothing."""
     said = status.phase, status.ready, status.admitting, status.stepping, status.token, status.exit, status.url
-    return (*said, status.healthy, status.leftovers, status.released, status.observed)
+    return (*said, status.healthy, status.leftovers, status.released, status.observed, status.members)

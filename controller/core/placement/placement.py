@@ -32,12 +32,18 @@ def is_placeable(fleet: Fleet, gpu: Gpu, now: float) -> bool:
         and fleet.node(gpu.node).was_heard
         and not fleet.node(gpu.node).is_booting
         and fleet.node_state(gpu.node) == NodeState.LIVE
-        and not fleet.holds_on(uuid)
+        and (fleet.is_clear(uuid) or _is_sound(fleet, uuid, now))
+        and not fleet.managers.may_own(gpu.node)
+        and not fleet.along.takes(uuid)
+    )
+
+
+def _is_sound(fleet: Fleet, uuid: str, now: float) -> bool:
+    return (
+        not fleet.holds_on(uuid)
         and fleet.health(uuid) not in {Health.FAILED, Health.LOST}
         and phase_of(fleet, uuid, now) is Phase.IN_SERVICE
         and not fleet.is_blocked(uuid)
-        and not fleet.managers.may_own(gpu.node)
-        and not fleet.along.takes(uuid)
     )
 
 

@@ -142,6 +142,8 @@ def phase_of(fleet: Fleet, gpu: str, now: float) -> Phase:
     """Where a GPU stands on a fault's way: what is being done to it, not what is waited for."""
     if fleet.has_left(gpu):
         return Phase.REMOVED
+    if fleet.is_clear(gpu):
+        return Phase.IN_SERVICE
     for incident in _stories(fleet, gpu):
         phase = _phase_in(fleet, incident, now)
         if phase is not None:
