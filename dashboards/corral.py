@@ -1,7 +1,7 @@
 """The board of Corral itself: what watches must be watched."""
 
 from dashboards.board import Panels, assemble, new_board
-from dashboards.panels import GREEN, QUARTER, RED, THIRD, YELLOW, Query, lines, number
+from dashboards.panels import GREEN, NONE, QUARTER, RED, THIRD, YELLOW, Query, lines, number
 
 UID = "corral-self"
 
@@ -26,14 +26,14 @@ def _sees() -> Panels:
         number(
             "Agents that do not answer",
             "Good: 0. Their nodes go on serving, and faults there are not seen.",
-            Query('count(up{job="corral-agent"} == 0) or vector(0)', "agents"),
+            Query('count(up{job="corral-agent"} == 0) or 0 * count(up{job="corral-agent"})', "agents"),
             "none",
             steps=((None, GREEN), (1, RED)),
         ),
         number(
             "Nodes that do not report",
             "Nodes whose last report is older than a minute. Good: 0.",
-            Query("count(corral_node_report_age_seconds > 60) or vector(0)", "nodes"),
+            Query(f"count(corral_node_report_age_seconds > 60) {NONE}", "nodes"),
             "none",
             steps=((None, GREEN), (1, RED)),
         ),

@@ -1,10 +1,11 @@
 """The fleet board: can users be served, what is out of service and why, what do the GPUs do with their time."""
 
 from dashboards.board import INCIDENT, Panels, assemble, new_board
-from dashboards.panels import GREEN, HALF, RED, THIRD, WIDE, YELLOW, Query, lines, number, rows
+from dashboards.panels import GREEN, HALF, NONE, RED, THIRD, WIDE, YELLOW, Query, lines, number, rows
 
 UID = "corral-fleet"
 GPU_LINK = ("Open this GPU", "/d/corral-gpu?var-node=${__data.fields.Node}&var-gpu=${__data.fields.GPU}")
+REPAIRS = 'of=~"reset_gpu|reboot_node|power_cycle"'
 BROKEN = 'code=~"5.."'
 
 
@@ -37,7 +38,7 @@ def _serving() -> Panels:
             "Deployments under their floor",
             "Deployments with fewer ready replicas than the floor below which no repair goes. Good: 0. Anything else is"
             " what users feel next.",
-            Query("count(corral_replicas_ready < corral_replicas_floor) or vector(0)", "under the floor"),
+            Query(f"count(corral_replicas_ready < corral_replicas_floor) {NONE}", "under the floor"),
             "none",
             steps=((None, GREEN), (1, RED)),
         ),
@@ -46,8 +47,8 @@ def _serving() -> Panels:
             "Share of the requests that the gateways answered with a server's error. Good: under 0.1 %. Absent without"
             " a gateway: then ask what stands in front of your replicas.",
             Query(
-                f"sum(increase(corral_gateway_requests_total{{{BROKEN}}}[5m]))"
-                " / sum(increase(corral_gateway_requests_total[5m]))",
+                f"(sum(increase(corral_gateway_requests_total{{{BROKEN}}}[5m]))"
+                " or 0 * sum(corral_gateway_controller_up)) / sum(increase(corral_gateway_requests_total[5m]))",
                 "failed",
             ),
             "percentunit",
@@ -56,7 +57,7 @@ def _serving() -> Panels:
         number(
             "Automation",
             "Pauses that stand, of any scope. Good: 0. While one stands nothing is held, drained or repaired there.",
-            Query("sum(corral_pauses)", "pauses"),
+            Query(f"sum(corral_pauses) {NONE}", "pauses"),
             "none",
             steps=((None, GREEN), (1, YELLOW)),
         ),
@@ -130,14 +131,14 @@ def _faults() -> Panels:
         number(
             "Critical incidents open",
             "Good: 0. `corral status` lists them with what each waits for.",
-            Query('sum(corral_incidents_open{severity="critical"})', "critical"),
+            Query(f'sum(corral_incidents_open{{severity="critical"}}) {NONE}', "critical"),
             "none",
             steps=((None, GREEN), (1, RED)),
         ),
         number(
             "Waiting for a person",
             "Actions that wait for an approval, for room in a budget, or for a person's hands. Good: 0.",
-            Query('sum(corral_actions{state="waiting"})', "waiting"),
+            Query(f'sum(corral_actions{{state="waiting"}}) {NONE}', "waiting"),
             "none",
             steps=((None, GREEN), (1, YELLOW)),
         ),
@@ -145,7 +146,7 @@ def _faults() -> Panels:
             "Repairs under way",
             "Resets, reboots and power cycles that are ordered or run now. Good: few: each takes its disruption set out"
             " of service, and the budget limits how many run at once.",
-            Query('sum(corral_actions{of=~"reset_gpu|reboot_node|power_cycle",state=~"ordered|running"})', "repairs"),
+            Query(f'sum(corral_actions{{{REPAIRS},state=~"ordered|running"}}) {NONE}', "repairs"),
             "none",
             steps=((None, GREEN), (5, YELLOW)),
         ),
@@ -153,7 +154,7 @@ def _faults() -> Panels:
             "Too much looks sick",
             "Good: no. Yes: more looks sick than Corral takes out of service by itself, so either the fleet is, or what"
             " judges it. Nothing more is held until a person has looked.",
-            Query('sum(corral_conditions_open{code="too_much_sick"}) or vector(0)', "sick"),
+            Query(f'sum(corral_conditions_open{{code="too_much_sick"}}) {NONE}', "sick"),
             "none",
             steps=((None, GREEN), (1, RED)),
             words={"0": ("no", GREEN), "1": ("yes", RED)},

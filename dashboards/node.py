@@ -56,7 +56,7 @@ def _seen() -> Panels:
             "Slowest driver call",
             "How long the slowest call into the driver is overdue. Good: 0. Minutes mean that a GPU hangs in the"
             " driver.",
-            Query(f"max(corral_agent_call_seconds{NODE})", "overdue"),
+            Query(f"max(corral_agent_call_seconds{NODE}) or 0 * max(corral_agent_gpus{NODE})", "overdue"),
             "s",
             steps=((None, GREEN), (5, YELLOW), (60, RED)),
         ),

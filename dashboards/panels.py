@@ -28,6 +28,8 @@ SOURCE = DataSourceRef(type_val="prometheus", uid="${datasource}")
 WIDE, HALF, THIRD, QUARTER = 24, 12, 8, 6  # of a board's 24 columns
 TALL, SHORT = 8, 4  # rows of 30 pixels
 
+NONE = "or 0 * max(corral_store_up)"  # 0 where nothing is counted, and nothing where the controller is not scraped
+
 GREEN, YELLOW, RED, BLUE = "green", "yellow", "red", "blue"
 
 

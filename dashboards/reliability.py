@@ -1,7 +1,7 @@
 """The reliability board: how often GPUs fail, what became of repairs, and whether holds were right."""
 
 from dashboards.board import INCIDENT, Panels, assemble, new_board
-from dashboards.panels import GREEN, HALF, RED, THIRD, WIDE, YELLOW, Query, lines, number, rows
+from dashboards.panels import GREEN, HALF, NONE, RED, THIRD, WIDE, YELLOW, Query, lines, number, rows
 
 UID = "corral-reliability"
 ENDS = 'state=~"done|failed|refused|timed_out|cancelled"'
@@ -42,14 +42,14 @@ def _how_often() -> Panels:
         number(
             "Out of service",
             "Share of the GPUs that take no work now. Good: under 2 %.",
-            Query('sum(corral_gpus{state!~"healthy|degraded"}) / sum(corral_gpus)', "out"),
+            Query(f'(sum(corral_gpus{{state!~"healthy|degraded"}}) {NONE}) / sum(corral_gpus)', "out"),
             "percentunit",
             steps=((None, GREEN), (0.02, YELLOW), (0.1, RED)),
         ),
         number(
             "Quarantined",
             "GPUs that came back too often: they wait for a person or the vendor. Good: 0.",
-            Query('sum(corral_gpus{state="quarantined"})', "quarantined"),
+            Query(f'sum(corral_gpus{{state="quarantined"}}) {NONE}', "quarantined"),
             "none",
             steps=((None, GREEN), (1, YELLOW)),
         ),

@@ -1,7 +1,7 @@
 """The serving board: what users feel, why, and which replica stands apart from its peers."""
 
 from dashboards.board import INCIDENT, Panels, assemble, label_variable, new_board
-from dashboards.panels import GREEN, HALF, RED, THIRD, YELLOW, Query, lines, number
+from dashboards.panels import GREEN, HALF, NONE, RED, THIRD, YELLOW, Query, lines, number
 
 UID = "corral-serving"
 ASKED = '{deployment="$deployment"}'
@@ -47,7 +47,8 @@ def _users() -> Panels:
             "Failed, 5 min",
             "Share of requests that ended in a server's error. Good: under 0.1 %.",
             Query(
-                'sum(increase(corral_gateway_requests_total{deployment="$deployment",code=~"5.."}[5m]))'
+                '(sum(increase(corral_gateway_requests_total{deployment="$deployment",code=~"5.."}[5m]))'
+                f" or 0 * max(corral_gateway_counted_replicas{ASKED}))"
                 f" / sum(increase(corral_gateway_requests_total{ASKED}[5m]))",
                 "failed",
             ),
@@ -57,7 +58,7 @@ def _users() -> Panels:
         number(
             "Streams broken, 1 h",
             "Answers whose replica was lost midway. Good: 0; the gateway goes on with them elsewhere where it can.",
-            Query(f"sum(increase(corral_gateway_streams_broken_total{ASKED}[1h]))", "streams"),
+            Query(f"sum(increase(corral_gateway_streams_broken_total{ASKED}[1h])) {NONE}", "streams"),
             "none",
             steps=((None, GREEN), (1, YELLOW)),
         ),

@@ -1,7 +1,7 @@
 """The versions board: what runs where, and what has drifted from its pool."""
 
 from dashboards.board import Panels, assemble, new_board
-from dashboards.panels import GREEN, HALF, QUARTER, WIDE, YELLOW, Query, lines, number, rows
+from dashboards.panels import GREEN, HALF, NONE, QUARTER, WIDE, YELLOW, Query, lines, number, rows
 
 UID = "corral-versions"
 
@@ -20,14 +20,14 @@ def _drift() -> Panels:
             "Nodes that have drifted",
             "Nodes with another driver, VBIOS or firmware than their pool. Good: 0; `corral versions` shows the"
             " matrix.",
-            Query('sum(corral_conditions_open{code="version_drift"}) or vector(0)', "drifted"),
+            Query(f'sum(corral_conditions_open{{code="version_drift"}}) {NONE}', "drifted"),
             "none",
             steps=((None, GREEN), (1, YELLOW)),
         ),
         number(
             "Library and driver differ",
             "Nodes on which a driver was changed under running programs: they need a boot. Good: 0.",
-            Query('sum(corral_conditions_open{code="driver_library_mismatch"}) or vector(0)', "differ"),
+            Query(f'sum(corral_conditions_open{{code="driver_library_mismatch"}}) {NONE}', "differ"),
             "none",
             steps=((None, GREEN), (1, YELLOW)),
         ),
