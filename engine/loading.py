@@ -18,6 +18,8 @@ from engine.config import EngineConfig
 from engine.gguf_file import GgufFile
 from engine.health.canary import Canary
 from engine.health.first_run import first_run
+from engine.health.rates import watch_of
+from engine.health.step_watch import StepWatch
 from engine.location import locate
 from engine.model import Forward, Model
 from engine.runner import Runner
@@ -41,6 +43,7 @@ class Loaded:
         self.vocab = arch.vocab
         self.eos_ids = frozenset(arch.eos_ids)
         self.canary: Canary | None = None
+        self.watch: StepWatch | None = None
 
 
 class _Parts(msgspec.Struct, frozen=True):
@@ -72,6 +75,7 @@ def load_model(config: EngineConfig) -> Loaded:
     _warm_up(runner, arch, max_len)
     _give_back_memory()
     loaded = Loaded(scheduler, runner, parts.tokenizer, parts.template, max_len, arch)
+    loaded.watch = watch_of(arch, weights["embed"])
     loaded.canary = first_run(config, runner, pool, weights, parts.files, max_len)
     return loaded
 

@@ -7,6 +7,7 @@ from prometheus_client import Counter, Gauge, Histogram
 
 from engine.config import EngineConfig
 from engine.health.outcome import Outcome, Run
+from engine.roofline_metrics import RooflineMetrics
 from engine.scheduler import Scheduler
 from engine.sequence import Finish, Output, Sequence, Step
 from vocab.metrics import ENGINE, Kind
@@ -32,10 +33,11 @@ class EngineMetrics(Exposition):
         self._generation = self._counter("generation_tokens_total")
         self._steps = self.counter("corral_engine_steps_total")
         self._step_seconds = self.histogram("corral_engine_step_seconds")
+        self.roofline = RooflineMetrics(self, self._labels)
         self._describe(config)
 
-    def _gauge(self, name: str) -> Gauge:
-        return self.gauge(f"vllm:{name}").labels(**self._labels)
+    def _gauge(self, name: str, **more: str) -> Gauge:
+        return self.gauge(f"vllm:{name}").labels(**self._labels, **more)
 
     def _counter(self, name: str, **more: str) -> Counter:
         return self.counter(f"vllm:{name}").labels(**self._labels, **more)
@@ -52,6 +54,14 @@ class EngineMetrics(Exposition):
             gauge("corral_engine_gpu_info").labels(config.replica, uuid).set(1)
         for finish in Finish:
             self._counter("request_success_total", finished_reason=finish.value)
+        self._gauge("engine_sleep_state", sleep_state="awake").set(1)
+        for state in ("weights_offloaded", "discard_all"):
+            self._gauge("engine_sleep_state", sleep_state=state)
+        for reason in ("capacity", "deferred"):
+            self._gauge("num_requests_waiting_by_reason", reason=reason)
+        for source in ("local_compute", "local_cache_hit", "external_kv_transfer"):
+            self._counter("prompt_tokens_by_source_total", source=source)
+        self._counter("prompt_tokens_cached_by_source_total", source="device")
         for outcome in Outcome:
             self.counter("corral_engine_canary_runs_total").labels(outcome.value)
         for code in (*STATES[1:], "queue_full"):
@@ -69,6 +79,7 @@ class EngineMetrics(Exposition):
     def render(self) -> tuple[bytes, str]:
         """See Exposition; the gauges say what is true now."""
         self.refresh()
+        self.roofline.refresh()
         return super().render()
 
     def refused(self, code: str) -> None:
@@ -102,6 +113,7 @@ class EngineMetrics(Exposition):
         gauge("corral_engine_step_p999_seconds").set(p999_s)
         self._gauge("num_requests_running").set(running)
         self._gauge("num_requests_waiting").set(waiting)
+        self._gauge("num_requests_waiting_by_reason", reason="capacity").set(waiting)
         self._gauge("kv_cache_usage_perc").set(kv_ratio)
 
     def stepped(self, step: Step, outputs: list[Output], scheduler: Scheduler, began: float, ended: float) -> None:
@@ -113,6 +125,11 @@ class EngineMetrics(Exposition):
         self._book("num_preemptions_total", scheduler.preemptions)
         self._book("prefix_cache_queries_total", scheduler.prefix_queries)
         self._book("prefix_cache_hits_total", scheduler.prefix_hits)
+        self._book("spec_decode_num_drafts_total", scheduler.speculation.drafts)
+        self._book("spec_decode_num_draft_tokens_total", scheduler.speculation.drafted)
+        self._book("spec_decode_num_accepted_tokens_total", scheduler.speculation.accepted)
+        if self.roofline.watch is not None:
+            self.roofline.watch.took(step, ended - began)
         moved = {span.sequence.id: span.sequence for span in step.spans}
         for sequence in moved.values():
             sequence.timing.started = sequence.timing.started or began
@@ -132,7 +149,12 @@ class EngineMetrics(Exposition):
         else:
             timing.first_token = now
             self._first_token.observe(now - timing.arrived)
+            found = min(sequence.cached, sequence.prompt_len)
             self._prompt.inc(sequence.prompt_len)
+            self._counter("prompt_tokens_by_source_total", source="local_compute").inc(sequence.prompt_len - found)
+            self._counter("prompt_tokens_by_source_total", source="local_cache_hit").inc(found)
+            self._counter("prompt_tokens_cached_total").inc(found)
+            self._counter("prompt_tokens_cached_by_source_total", source="device").inc(found)
         timing.last_token = now
 
     def finished(self, sequence: Sequence, finish: Finish) -> None:
@@ -141,6 +163,9 @@ class EngineMetrics(Exposition):
         self._histogram("request_prompt_tokens").observe(sequence.prompt_len)
         self._histogram("request_generation_tokens").observe(sequence.generated)
         self._histogram("request_params_max_tokens").observe(sequence.sampling.max_tokens)
+        self._histogram("request_max_num_generation_tokens").observe(sequence.generated)
+        self._histogram("request_params_n").observe(1)
+        self._histogram("request_prefill_kv_computed_tokens").observe(max(0, sequence.prompt_len - sequence.cached))
         self._histogram("request_num_preemptions").observe(sequence.preemptions)
         timing = sequence.timing
         if not timing.first_token:

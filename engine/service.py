@@ -76,6 +76,8 @@ class Service:
         self.loaded = loaded
         self.gate.loaded = True
         self.metrics.loaded(seconds)
+        if loaded.watch is not None:
+            self.metrics.roofline.begin(loaded.watch)
         if loaded.canary is not None:
             loaded.canary.done = told
             if loaded.canary.last is not None:
@@ -190,6 +192,7 @@ class Service:
         closed = self.gate.closed_by
         canary = self.loaded.canary if self.loaded is not None else None
         wrong = canary.wrong if canary is not None else None
+        watch = self.loaded.watch if self.loaded is not None else None
         return Beat(
             pid=os.getpid(),
             ready=self.gate.loaded and not self.gate.failed,
@@ -209,6 +212,8 @@ class Service:
             kv_ratio=self.steps.kv_ratio,
             error_code=int(getattr(self.steps.failure, "error_code", 0) or 0),
             step_began_ns=times.began_ns,
+            over_floor=(watch.over_floor if watch is not None else None) or 0.0,
+            over_usual=(watch.over_usual if watch is not None else None) or 0.0,
             canaries=canary.runs if canary is not None else 0,
             wrong_product=wrong is not None and wrong.has(Outcome.WRONG_PRODUCT),
             wrong_answer=wrong is not None and wrong.has(Outcome.WRONG_ANSWER),

@@ -29,11 +29,26 @@ def _own(name: str, kind: Kind, text: str, *labels: str, buckets: tuple[float, .
 _VLLM = (
     _vllm("num_requests_running", Kind.GAUGE, "Requests in the batch."),
     _vllm("num_requests_waiting", Kind.GAUGE, "Requests that wait for a place in the batch."),
+    _vllm("num_requests_waiting_by_reason", Kind.GAUGE, "The same, by reason; here all wait for capacity.", "reason"),
+    _vllm("engine_sleep_state", Kind.GAUGE, "1 on awake: this engine does not sleep.", "sleep_state"),
     _vllm("kv_cache_usage_perc", Kind.GAUGE, "Share of the KV cache in use; 1 means full."),
     _vllm("prefix_cache_queries_total", Kind.COUNTER, "Prompt tokens looked up in the prefix cache."),
     _vllm("prefix_cache_hits_total", Kind.COUNTER, "Prompt tokens found in the prefix cache."),
+    _vllm("external_prefix_cache_queries_total", Kind.COUNTER, "Of a cache outside of this process: there is none."),
+    _vllm("external_prefix_cache_hits_total", Kind.COUNTER, "Of a cache outside of this process: there is none."),
+    _vllm("mm_cache_queries_total", Kind.COUNTER, "Of a cache of images and the like: there is none."),
+    _vllm("mm_cache_hits_total", Kind.COUNTER, "Of a cache of images and the like: there is none."),
     _vllm("num_preemptions_total", Kind.COUNTER, "Times a request gave its cache back and began anew."),
     _vllm("prompt_tokens_total", Kind.COUNTER, "Prompt tokens of requests that got a first token."),
+    _vllm("prompt_tokens_by_source_total", Kind.COUNTER, "The same, by whether they were computed or found.", "source"),
+    _vllm("prompt_tokens_cached_total", Kind.COUNTER, "Prompt tokens found in the prefix cache at admission."),
+    _vllm("prompt_tokens_cached_by_source_total", Kind.COUNTER, "The same, by where they were found.", "source"),
+    _vllm("estimated_flops_per_gpu_total", Kind.COUNTER, "Operations of all steps, counted from shapes."),
+    _vllm("estimated_read_bytes_per_gpu_total", Kind.COUNTER, "Bytes that all steps read, counted from shapes."),
+    _vllm("estimated_write_bytes_per_gpu_total", Kind.COUNTER, "Bytes that all steps wrote, counted from shapes."),
+    _vllm("spec_decode_num_drafts_total", Kind.COUNTER, "Drafts of tokens to come."),
+    _vllm("spec_decode_num_draft_tokens_total", Kind.COUNTER, "Tokens in them."),
+    _vllm("spec_decode_num_accepted_tokens_total", Kind.COUNTER, "Tokens in them that were right."),
     _vllm("generation_tokens_total", Kind.COUNTER, "Tokens generated."),
     _vllm("request_success_total", Kind.COUNTER, "Requests that ended, by how.", "finished_reason"),
     Metric(
@@ -58,6 +73,16 @@ _VLLM = (
     _vllm("request_decode_time_seconds", Kind.HISTOGRAM, "First token to last token.", buckets=_LATENCY_S),
     _vllm("request_prompt_tokens", Kind.HISTOGRAM, "Prompt tokens of a request.", buckets=_TOKENS),
     _vllm("request_generation_tokens", Kind.HISTOGRAM, "Tokens generated for a request.", buckets=_TOKENS),
+    _vllm("request_max_num_generation_tokens", Kind.HISTOGRAM, "The same, of the longest choice.", buckets=_TOKENS),
+    _vllm(
+        "request_prefill_kv_computed_tokens",
+        Kind.HISTOGRAM,
+        "Prompt tokens that were computed and not found.",
+        buckets=_TOKENS,
+    ),
+    _vllm(
+        "request_params_n", Kind.HISTOGRAM, "Choices of a request; each is counted as one.", buckets=(1, 2, 5, 10, 20)
+    ),
     _vllm("request_params_max_tokens", Kind.HISTOGRAM, "Tokens that a request asked for.", buckets=_TOKENS),
     _vllm(
         "request_num_preemptions",
@@ -78,6 +103,40 @@ _CORRAL = (
     _own("steps_total", Kind.COUNTER, "Steps computed."),
     _own("step_seconds", Kind.HISTOGRAM, "Time of one step.", buckets=_TOKEN_S),
     _own("step_p999_seconds", Kind.GAUGE, "99.9 % of the last 4,096 steps took less: its own measure of slow."),
+    _own(
+        "mfu_ratio",
+        Kind.GAUGE,
+        "Share of the board's 16-bit peak that the latest steps used; absent if unknown.",
+        "model_name",
+    ),
+    _own(
+        "mbu_ratio",
+        Kind.GAUGE,
+        "Share of the board's memory bandwidth that they used; absent if unknown.",
+        "model_name",
+    ),
+    _own(
+        "copy_bandwidth_share_ratio", Kind.GAUGE, "Share of the measured copy bandwidth that they used.", "model_name"
+    ),
+    _own("flops_per_byte_ratio", Kind.GAUGE, "Arithmetic intensity of the latest steps.", "model_name"),
+    _own(
+        "ridge_flops_per_byte_ratio", Kind.GAUGE, "Intensity above which this board waits for arithmetic.", "model_name"
+    ),
+    _own("bound_steps_total", Kind.COUNTER, "Steps, by what their floor is: compute, memory or launches.", "bound"),
+    _own("measured_copy_bytes_per_second", Kind.GAUGE, "Copy bandwidth at start, reading and writing.", "model_name"),
+    _own(
+        "measured_flops_per_second",
+        Kind.GAUGE,
+        "Rate of a square product at start, in the weights' type.",
+        "model_name",
+    ),
+    _own("step_over_floor_ratio", Kind.GAUGE, "Times the floor that the latest steps took (median).", "model_name"),
+    _own(
+        "step_over_usual_ratio",
+        Kind.GAUGE,
+        "Times their usual value that the latest steps took (median).",
+        "model_name",
+    ),
     _own("canary_runs_total", Kind.COUNTER, "Whole runs of the canary, by the outcome that matters most.", "outcome"),
     _own("canary_seconds", Kind.GAUGE, "Time that the last run of the canary took, without its pauses."),
     _own("out_of_memory_total", Kind.COUNTER, "Steps that found no memory and were cut into smaller ones."),
