@@ -104,15 +104,18 @@ async def events(answer: aiohttp.ClientResponse) -> list[Any]:
 
 @asynccontextmanager
 async def replica(config: EngineConfig, *, paced: bool = False, broken: bool = False, loaded: bool = True,
-                  token: str | None = None) -> AsyncIterator[Replica]:  # fmt: skip
-    """A replica that serves; with ``loaded`` False it goes on loading until the test ends."""
+                  token: str | None = None, given: Loaded | None = None) -> AsyncIterator[Replica]:  # fmt: skip
+    """A replica that serves; with ``loaded`` False it goes on loading until the test ends.
+
+    ``given``: a model that is there already.
+    """
     hold = threading.Event()
     made: list[PacedRunner] = []
 
     def load() -> Loaded:
         if not loaded:
             hold.wait()
-        model = load_model(config)
+        model = given or load_model(config)
         if broken:
             model.runner = BrokenRunner()  # type: ignore[assignment]
         if paced:
