@@ -32,6 +32,10 @@ from controller.door.access import Access
 from controller.door.guard import guard
 from controller.door.limits import Rates
 from controller.door.tokens import Tokens
+from controller.evidence.parts import Parts
+from controller.evidence.records import AgentRecords
+from controller.evidence.shelf import Shelf
+from controller.evidence.shelving import Shelving
 from controller.housekeeping import Housekeeping
 from controller.lasting import lasting
 from controller.lemons import Lemons
@@ -80,6 +84,9 @@ class Controller:
         self.tokens = Tokens(store, clock)
         lemons = Lemons(store, self.conductor, clock)
         self.housekeeping = Housekeeping(store, clock, self.export, config.keep_days, self._leads, lemons)
+        self.parts = Parts(self.conductor, store, AgentRecords(self.tls.client, config.agents_token_path))
+        self.shelf = Shelf(Path(config.state_dir) / "bundles")
+        self.shelving = Shelving(self.conductor, store, self.parts, self.shelf, clock)
         self.webhooks = [Webhook(each, self.conductor, store, clock, self.export) for each in config.webhooks]
         self.keepers = keepers(config, self.conductor, clock, self.export)
         self.export.snapshot = self._snapshot
@@ -124,7 +131,7 @@ class Controller:
     def _routes(self, access: Access) -> list[Route]:
         return [
             *Reads(self.conductor, self.store, self.watch).routes(),
-            *Bundles(self.conductor, self.store, self.tls.client, self.config.agents_token_path).routes(),
+            *Bundles(self.store, self.parts, self.shelf).routes(),
             *Orders(self.conductor, self._clock).routes(),
             *Agents(self.conductor, self.dispatch, self.reports, self.export, self.config.gateways).routes(),
             *TokenRoutes(self.tokens, access).routes(),
@@ -147,6 +154,7 @@ class Controller:
             looking = asyncio.create_task(lasting("liveness", self.liveness.run), name="liveness")
             knowing = asyncio.create_task(lasting("tokens", self.tokens.run), name="tokens")
             powering = asyncio.create_task(lasting("powering", self.powering.run), name="powering")
+            shelving = asyncio.create_task(lasting("bundles", self.shelving.run), name="bundles")
             stack.push_async_callback(_end, thinking)
             stack.push_async_callback(_end, knowing)
             stack.push_async_callback(runner.cleanup)
@@ -154,6 +162,7 @@ class Controller:
             for keeper in self.keepers:
                 stack.push_async_callback(_end, asyncio.create_task(lasting("keeper", keeper.run), name="keeper"))
             stack.push_async_callback(_end, powering)
+            stack.push_async_callback(_end, shelving)
             for webhook in self.webhooks:
                 stack.push_async_callback(_end, asyncio.create_task(lasting("webhook", webhook.run), name="webhook"))
             self.housekeeping.start()

@@ -26,7 +26,10 @@ class What(StrEnum):
 
 
 class Notice(msgspec.Struct, frozen=True, kw_only=True):
-    """One change. ``key`` is the same for the same change, however often it is sent; ``line`` is the line itself."""
+    """One change. ``key`` is the same for the same change, however often it is sent; ``line`` is the line itself.
+
+    ``bundle``: of a quarantine, the evidence at ``/api/v1/bundles/ID``, which is written meanwhile.
+    """
 
     key: str
     seq: int
@@ -37,6 +40,7 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
     code: str | None
     severity: str | None
     summary: str
+    bundle: str | None = None
     line: dict[str, Any]
 
 
@@ -61,6 +65,7 @@ def notice_of(seq: int, line: AnyLine) -> Notice | None:
         code=line.code if isinstance(line, IncidentLine) else None,
         severity=line.severity.value if isinstance(line, IncidentLine) else None,
         summary=_summary(line),
+        bundle=bundle_of(line),
         line=msgspec.json.decode(raw),
     )
 
@@ -72,7 +77,7 @@ def _what(line: AnyLine) -> What | None:
         return _HOLDS.get(line.op)
     if isinstance(line, NoteLine):
         return What.NEEDS_PERSON if line.code == "needs_person" else None
-    if isinstance(line, ActionLine) and (line.of, line.state) == (ActionKind.QUARANTINE, ActionState.DONE):
+    if bundle_of(line) is not None:
         return What.QUARANTINED
     if isinstance(line, ActionLine) and line.of in REPAIRS and line.state is ActionState.WAITING:
         return What.WAITS_FOR_PERSON if line.budget is None else None
@@ -93,6 +98,13 @@ def _summary(line: AnyLine) -> str:
             return f"{about}: {line.text}"
         case _:
             return about
+
+
+def bundle_of(line: AnyLine) -> str | None:
+    """The id of the bundle that is written for a line; None if none is."""
+    if isinstance(line, ActionLine) and (line.of, line.state) == (ActionKind.QUARANTINE, ActionState.DONE):
+        return f"b-{line.id.removeprefix('a-')}"
+    return None
 
 
 def subject_name(subject: Subject) -> str:

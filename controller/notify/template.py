@@ -49,7 +49,7 @@ def as_alertmanager(notice: Notice) -> bytes:
     alert = {
         "status": status,
         "labels": labels,
-        "annotations": {"summary": notice.summary},
+        "annotations": {"summary": notice.summary} | ({"bundle": notice.bundle} if notice.bundle else {}),
         "startsAt": notice.at,
         "endsAt": notice.at if over else "0001-01-01T00:00:00Z",
         "generatorURL": "",

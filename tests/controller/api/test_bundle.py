@@ -44,7 +44,7 @@ async def test_what_an_agent_cannot_give_is_named_and_fails_nothing(tmp_path: Pa
         parts = unpacked(await home.fetch("GET", f"/api/v1/gpus/{uuid(0)}/bundle"))
     readme = parts[f"{uuid(0)}/README.txt"].decode()
     assert "n1/recording.jsonl: its agent did not give it" in readme
-    assert "nvidia-bug-report: if one could be made before a-" in readme
+    assert "its agent did not give what it took for a-" in readme
     assert "readings.json: no event of it was told by readings" in readme
     assert f"{uuid(0)}/readings.json" not in parts
     assert f"{uuid(0)}/timeline.jsonl" in parts
