@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from controller.core.fleet.stimuli import Declared, Deployment, Replicas, Stimulus
+from controller.core.replicas.restart import UNWITNESSED_S
 from tests.sim.node import Node
 from tests.sim.world import World
 from vocab.messages import ReplicaStatus
@@ -72,6 +73,15 @@ def test_its_node_is_never_told_to_run_or_end_it(world: World, node: Shared) -> 
     assert [(a.state, a.why) for a in drains] == [
         ("waiting", "it was not started by us: its owner (systemd-unit vllm.service, uid 1000) must drain it")
     ]
+
+
+def test_one_that_stalls_waits_for_its_owner_to_restart_it(world: World, node: Shared) -> None:
+    node.complain(NAME, "replica_stalled", world.now, still_since=world.now)
+    world.run(UNWITNESSED_S + 4)
+    restarts = [a for a in world.actions(ActionKind.RESTART_REPLICA) if a.subject.replica == NAME]
+    assert {(a.state, a.why) for a in restarts} == {
+        ("waiting", "it was not started by us: its owner (systemd-unit vllm.service, uid 1000) must restart it")
+    }
 
 
 def test_a_node_that_lists_it_no_more_is_not_told_to_start_it(world: World, node: Shared) -> None:
