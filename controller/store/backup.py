@@ -97,7 +97,7 @@ async def restore(database: Database, path: Path, now: float) -> int:
     The epoch rises above every number that any life of this database has used, and so does the term of the lease:
     no node takes a new order for an old one, and a controller that slept through this decides nothing.
     """
-    revision = _whole(path)
+    revision = whole(path)
     async with _connected(database) as engine, engine.begin() as connection:
         await database.lock_shape(connection)
         if await connection.run_sync(_is_held):
@@ -145,8 +145,8 @@ def _rows(file: Any, line_after: list[bytes]) -> Iterator[list[Any]]:
         yield msgspec.json.decode(line)
 
 
-def _whole(path: Path) -> str:
-    """The revision of a backup that is whole. Raises InputError if it is not, or is none."""
+def whole(path: Path) -> str:
+    """The revision of a backup that is whole; reads all of it. Raises InputError if it is not, or is none."""
     try:
         with gzip.open(path, "rb") as file:
             first = msgspec.json.decode(file.readline(), type=Head)

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import click
 
+from corral.files import force_option, refuse_to_replace
+
 CONFIG = Path("/etc/corral/controller.toml")
 
 HELP = """Write all that the controller remembers to FILE, as it is at one moment; controllers go on meanwhile.
@@ -22,8 +24,10 @@ config_option = click.option(
 @click.command(help=HELP)
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @config_option
-def command(file: Path, config: Path) -> None:
+@force_option
+def command(file: Path, config: Path, *, force: bool) -> None:
     """Write the file."""
+    refuse_to_replace(file, force=force)
     import asyncio
 
     from controller.config import read

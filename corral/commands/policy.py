@@ -30,6 +30,8 @@ def check(file: Path) -> None:
     from controller.core.policy import policyfile
 
     settings = policyfile.of(_read(file), str(file))
+    for doubt in policyfile.doubts(settings):
+        click.echo(f"{file}: warning: {doubt}", err=True)
     rules = len(settings.rules) + sum(len(pool.rules) for pool in settings.pools.values())
     click.echo(f"{file}: version {settings.policy}, {_many(rules, 'rule')} and {_many(len(settings.pools), 'pool')}"
                " differ from what is built in")  # fmt: skip

@@ -24,11 +24,12 @@ def command(file: Path, config: Path, *, yes: bool) -> None:
 
     from controller.config import read
     from controller.lock import only_controller
-    from controller.store.backup import restore
+    from controller.store.backup import restore, whole
 
     made = read(config)
     alone = nullcontext() if made.place.shared else only_controller(Path(made.state_dir))
     with alone:
+        whole(file)
         if not yes:
             click.confirm(f"All that is in {made.place} will be replaced. Go on?", abort=True)
         rows = asyncio.run(restore(made.place, file, time.time()))

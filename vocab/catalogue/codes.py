@@ -1,5 +1,6 @@
 """What a code means: one look-up over the tables of Xids, SXids and named codes."""
 
+from difflib import get_close_matches
 from functools import lru_cache
 
 from vocab.catalogue.named import NAMED
@@ -21,6 +22,13 @@ ROWS: dict[str, CodeRow] = {
 def row(code: str) -> CodeRow:
     """The row of ``xid:N``, ``sxid:N`` or a named code; for an unknown one a generic row that holds nothing."""
     return ROWS.get(code) or _unknown(code)
+
+
+def nearest(code: str) -> str:
+    """The known codes that look most like one that is not, in words for the end of an error."""
+    found = get_close_matches(code, ROWS, n=3, cutoff=0.7)
+    found.sort(key=lambda each: not code.startswith(each))  # a digit too many
+    return f"; did you mean {' or '.join(found)}?" if found else ""
 
 
 @lru_cache(maxsize=256)  # numbers come from log lines: anyone can write any number there

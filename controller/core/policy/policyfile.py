@@ -22,6 +22,7 @@ All that is wrong is told at once, one line each.
 Every hold must have an exit, so a rule may not hold a GPU for a code that opens no condition: nothing would end it.
 """
 
+import re
 from collections.abc import Callable
 from enum import Enum
 from functools import partial
@@ -39,6 +40,8 @@ from vocab.states import Level
 T = TypeVar("T")
 KEYS = frozenset({"version", "level", "limits", "rules", "pools"})
 POOL_KEYS = frozenset({"level", "limits", "rules"})
+# Numbers that a driver may come to log, whatever the catalogue knows: its Xids have three digits at most, SXids five.
+_NUMBERS = re.compile(r"xid:[1-9]\d{0,2}|sxid:[1-9]\d{4}")
 MOST_VERSION = 60  # it stands on every action
 Table = dict[str, Any]
 
@@ -108,6 +111,18 @@ class _Reader:
         self._wrong += [f"{prefix}{key}: there is no such key; known are {known}" for key in table if key not in keys]
 
 
+def doubts(settings: Settings) -> list[str]:
+    """What is allowed and may be a slip: rules for numbers that the catalogue does not know, a line each."""
+    tables = [("", settings.rules), *((f"pools.{name}.", pool.rules) for name, pool in settings.pools.items())]
+    return [
+        f'{prefix}rules."{code}": the catalogue does not know this number: an event of it is a warning to look at,'
+        f" unless this rule says more{codes.nearest(code)}"
+        for prefix, rules in tables
+        for code in rules
+        if code not in codes.ROWS
+    ]
+
+
 def _version(given: object) -> str:
     version = _convert(given, str, "version")
     if not version.strip() or len(version) > MOST_VERSION or not version.isprintable():
@@ -129,9 +144,10 @@ def _limits(differences: object, common: Limits, key: str) -> Limits:
 
 
 def _rule(code: str, body: object, key: str) -> Rule:
-    kind, _, number = code.partition(":")
-    if code not in codes.ROWS and not (kind in {"xid", "sxid"} and number.isdigit()):
-        raise ConfigError(f"{key}: there is no such code; the catalogue has xid:N, sxid:N and names as gpu_lost")
+    if code not in codes.ROWS and not _NUMBERS.fullmatch(code):
+        raise ConfigError(
+            f"{key}: there is no such code; the catalogue has xid:N, sxid:N and names as gpu_lost{codes.nearest(code)}"
+        )
     rule, row = _convert(body, Rule, key), codes.row(code)
     if rule == Rule():
         raise ConfigError(f"{key}: it changes nothing: set severity, recovery, level or shadow, or leave it out")

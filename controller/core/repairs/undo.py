@@ -16,6 +16,7 @@ from controller.core.policy.place import code_of
 from controller.core.repairs import repair, validation
 from controller.core.repairs.holds import is_fence, lift, standing_for
 from controller.core.replicas.actions import move
+from vocab.catalogue import codes
 from vocab.lines import ActionLine, AnyLine, HoldLine, IncidentLine, NoteLine
 from vocab.states import TERMINAL_ACTIONS, ActionKind, ActionState
 
@@ -30,6 +31,14 @@ def undo(fleet: Fleet, asked: Asked, now: float) -> Iterator[AnyLine]:
     """Take back what was done within the last ``since_s`` seconds (for one ``rule``)."""
     if asked.since_s is None or asked.since_s <= 0:
         yield refuse(asked, "say how far back: a time before now", now)
+        return
+    if asked.rule is not None and asked.rule not in codes.ROWS and asked.rule not in fleet.ledger.holds_of_rule:
+        acted = ", ".join(sorted(fleet.ledger.holds_of_rule)) or "none so far"
+        yield refuse(
+            asked,
+            f"there is no rule {asked.rule!r}; rules that have held something: {acted}{codes.nearest(asked.rule)}",
+            now,
+        )
         return
     since = now - asked.since_s
     stories = list(_stories(fleet, since, asked.rule))

@@ -122,6 +122,8 @@ def test_commands_back_up_and_restore(tmp_path: Path, database: Keys) -> None:
     run = CliRunner().invoke
     made = run(cli, ["backup", str(tmp_path / "file"), "--config", config], catch_exceptions=False)
     assert made.exit_code == 0, made.output
+    again = run(cli, ["backup", str(tmp_path / "file"), "--config", config], standalone_mode=False)
+    assert "replace it with --force" in str(again.exception)
     back = run(cli, ["restore", str(tmp_path / "file"), "--config", config, "--yes"], catch_exceptions=False)
     assert "under a new epoch" in back.output
 

@@ -3,7 +3,7 @@
 import pytest
 
 from controller.core.fleet.settings import Limits
-from controller.core.policy.policyfile import read
+from controller.core.policy.policyfile import doubts, read
 from vocab.errors import ConfigError
 from vocab.states import Level
 
@@ -15,6 +15,10 @@ WRONG = [
     ("[limits]\ncordons_ratio = 1.5", "limits.cordons_ratio: must be over 0 and at most 1"),
     ("[limits]\nwindow_s = 0.0", "limits.window_s: must be over 0"),
     ('[rules."gpu_lots"]\nshadow = true', 'rules."gpu_lots": there is no such code'),
+    ('[rules."gpu_lots"]\nshadow = true', "did you mean gpu_lost"),
+    ('[rules."xid:4800"]\nshadow = true', 'rules."xid:4800": there is no such code'),
+    ('[rules."xid:4800"]\nshadow = true', "did you mean xid:48"),
+    ('[rules."sxid:2"]\nshadow = true', 'rules."sxid:2": there is no such code'),
     ('[rules."xid:48"]\nseverty = "info"', 'rules."xid:48"'),
     ('[rules."xid:48"]\n', 'rules."xid:48": it changes nothing'),
     ('[rules."xid:31"]\nseverity = "error"\nrecovery = "reset_gpu"', "opens no condition"),
@@ -38,6 +42,12 @@ def test_all_that_is_wrong_is_told_at_once() -> None:
         read(text, "policy.toml")
     keys = [line.removeprefix("policy.toml: ").partition(": ")[0] for line in str(caught.value).splitlines()]
     assert keys == ["level", 'rules."gpu_lots"', 'rules."xid:48"', "pools.a.limit", "pools.a.level"]
+
+
+def test_a_number_that_only_the_catalogue_does_not_know_is_allowed_and_doubted() -> None:
+    found = doubts(read(b'[rules."xid:48"]\nshadow = true\n[pools.a.rules."xid:480"]\nshadow = true\n'))
+    (doubt,) = found
+    assert doubt.startswith('pools.a.rules."xid:480": the catalogue does not know this number')
 
 
 def test_an_empty_file_is_the_built_in_policy_under_another_name() -> None:

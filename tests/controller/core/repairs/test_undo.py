@@ -169,6 +169,18 @@ def test_nothing_to_undo_says_nothing_and_no_time_is_refused(world: World) -> No
     assert line.code == "refused"
 
 
+def test_a_rule_that_there_is_not_is_refused_with_those_that_have_acted_and_the_nearest(make_world: MakeWorld) -> None:
+    world = make_world(WHOLE)
+    hit(world.nodes["n1"], world, 0)
+    assert undo(world, rule="xid:48") == [], "there is such a rule, and it has done nothing"
+    for rule, said in (("nosuch", "xid:95"), ("gpu_lots", "did you mean gpu_lost")):
+        (line,) = undo(world, rule=rule)
+        assert isinstance(line, NoteLine)
+        assert line.code == "refused"
+        assert f"there is no rule '{rule}'" in line.text
+        assert said in line.text
+
+
 @pytest.mark.parametrize("keep_from_end", [0, 1, 3, 5, 8])
 def test_an_undo_that_was_cut_by_a_crash_is_whole_or_not_at_all_and_can_be_asked_again(
     make_world: MakeWorld, keep_from_end: int
