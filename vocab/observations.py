@@ -229,6 +229,8 @@ class ReplicaSeen(Observation, frozen=True, kw_only=True, omit_defaults=True, ta
     requests_ok: int | None = None
     requests_failed: int | None = None
     requests_timed_out: int | None = None
+    over_floor: float | None = None  # times what its hardware allows that its steps took; comparable between equals
+    over_usual: float | None = None  # times what its own steps used to take
     exit: Exit | None = None
 
 

@@ -322,6 +322,8 @@ class Replica:
             requests_ok=beat.requests_ok,
             requests_failed=beat.requests_failed,
             requests_timed_out=beat.requests_timed_out,
+            over_floor=beat.over_floor or None,
+            over_usual=beat.over_usual or None,
         )
 
     def checks(self, at: float, node: str) -> tuple[Check, ...]:
