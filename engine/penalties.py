@@ -1,5 +1,6 @@
 """What a request adds to, takes from or forbids in the scores of its next token: grammar, bias, length, penalties."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 import torch
@@ -46,15 +47,15 @@ def put(numbers: Sequence[float], beside: torch.Tensor, dtype: torch.dtype = tor
 
 
 def _penalise(scores: torch.Tensor, sequence: Request, position: int) -> None:
+    """Counted on the host, where the tokens are: a few hundred numbers instead of passes over the vocabulary."""
     rule = sequence.sampling
     if rule.repetition_penalty != 1.0:
-        seen = torch.zeros(len(scores), dtype=torch.bool, device=scores.device)
-        seen.index_fill_(0, put(sequence.tokens[:position], scores), 1)
-        scaled = torch.where(scores > 0, scores / rule.repetition_penalty, scores * rule.repetition_penalty)
-        scores.copy_(torch.where(seen, scaled, scores))
-    said = put(sequence.tokens[sequence.prompt_len : position], scores)
-    counts = torch.zeros_like(scores).index_add_(0, said, torch.ones_like(said, dtype=scores.dtype))
-    scores -= rule.frequency_penalty * counts + rule.presence_penalty * (counts > 0)
+        seen = put(list(set(sequence.tokens[:position])), scores)
+        known = scores[seen]
+        scores[seen] = torch.where(known > 0, known / rule.repetition_penalty, known * rule.repetition_penalty)
+    said = Counter(sequence.tokens[sequence.prompt_len : position])
+    taken = [rule.frequency_penalty * count + rule.presence_penalty for count in said.values()]
+    scores.index_add_(0, put(list(said), scores), put(taken, scores, torch.float32), alpha=-1)
 
 
 def _follow_grammars(scores: torch.Tensor, rows: list[tuple[int, Request]]) -> None:

@@ -9,7 +9,6 @@ replica resumes it, and, since any draft is kept exactly if it is what would hav
 Only rows with a wish are touched by what it costs. Nothing waits for the device before ``Sampled.host``.
 """
 
-from collections.abc import Callable
 from hashlib import blake2b
 
 import msgspec
@@ -85,43 +84,60 @@ def sample(logits: torch.Tensor, rows: list[Row]) -> Sampled:
 
 
 def _draw(scores: torch.Tensor, rows: list[Row]) -> torch.Tensor:
-    """One token a row. In double precision: the sum over a vocabulary must not drift by a draw's worth."""
-
-    def column(value: Callable[[Row], float]) -> torch.Tensor:
-        return put([value(row) for row in rows], scores, torch.float64)[:, None]
-
-    scores = scores.double() / column(lambda row: row.rule.temperature)
-    if any(row.rule.min_p for row in rows):
-        least = scores.amax(dim=-1, keepdim=True) + column(lambda row: row.rule.min_p).log()
+    """One token a row. The sums are of double precision: over a vocabulary they must not drift by a draw's worth."""
+    rules = [row.rule for row in rows]
+    scores = scores.float() / _column([rule.temperature for rule in rules], scores)
+    if any(rule.min_p for rule in rules):
+        least = scores.amax(dim=-1, keepdim=True) + _column([rule.min_p for rule in rules], scores).log()
         scores = scores.masked_fill(scores < least, _NOTHING)
-    scores = _top(scores, [row.rule for row in rows])
-    reached = scores.softmax(dim=-1).cumsum(dim=-1)
+    chances = _nucleus(_best(scores, rules).softmax(dim=-1), rules)
+    reached = chances.cumsum(dim=-1, dtype=torch.float64)
     total = reached[:, -1:]
-    at = (column(lambda row: uniform(row.rule.seed, row.position)) * total).minimum(total.nextafter(total * 0))
-    return torch.searchsorted(reached, at, right=True)[:, 0]
+    at = _column([uniform(row.rule.seed, row.position) for row in rows], scores, torch.float64) * total
+    return torch.searchsorted(reached, at.minimum(total.nextafter(total * 0)), right=True)[:, 0]
 
 
-def _top(scores: torch.Tensor, rules: list[Sampling]) -> torch.Tensor:
-    """``scores`` with -inf for what top-k, and then top-p in what is left, leave out. Equals of the last one stay."""
+def _column(values: list[float], beside: torch.Tensor, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    return put(values, beside, dtype)[:, None]
+
+
+def _best(scores: torch.Tensor, rules: list[Sampling]) -> torch.Tensor:
+    """``scores`` with -inf for what is behind each rule's top k; equals of the last one stay."""
     vocab = scores.shape[1]
-    most = max((rule.top_k for rule in rules if 0 < rule.top_k < vocab), default=0)
-    if most:
-        places = [min(rule.top_k or vocab, vocab) - 1 for rule in rules]
-        best = scores.topk(most).values
-        wanted = put([min(place, most - 1) for place in places], scores)[:, None]
-        limited = put([place < vocab - 1 for place in places], scores, torch.bool)[:, None]
-        scores = scores.masked_fill(limited & (scores < best.gather(1, wanted)), _NOTHING)
-    if all(rule.top_p >= 1.0 for rule in rules):
+    limited = [number for number, rule in enumerate(rules) if 0 < rule.top_k < vocab]
+    if not limited:
         return scores
-    chances = scores.softmax(dim=-1)
-    enough = put([rule.top_p for rule in rules], scores, torch.float64)[:, None]
-    best = chances.topk(min(_SHORT_LIST, vocab)).values
-    if scores.device.type != "cpu" or bool((best.sum(dim=-1, keepdim=True) < enough.where(enough < 1, 0)).any()):
-        best = chances.sort(descending=True).values  # on a device always: to look would be to wait
-    before = best.cumsum(dim=-1) - best
-    kept = (before < enough).sum(dim=-1, keepdim=True).clamp(min=1)
-    floor = best.gather(1, kept - 1)
-    return scores.masked_fill((chances < floor) & (enough < 1), _NOTHING)
+    counts = [rules[number].top_k for number in limited]
+    places = put(limited, scores)
+    some = scores[places]
+    floor = some.topk(max(counts)).values.gather(1, put(counts, scores)[:, None] - 1)
+    return scores.index_copy(0, places, some.masked_fill(some < floor, _NOTHING))
+
+
+def _nucleus(chances: torch.Tensor, rules: list[Sampling]) -> torch.Tensor:
+    """``chances`` with 0 for what is not among the fewest that reach each rule's top p; equals of the last one stay."""
+    limited = [number for number, rule in enumerate(rules) if rule.top_p < 1.0]
+    if not limited:
+        return chances
+    places = put(limited, chances)
+    some = chances[places]
+    enough = _column([rules[number].top_p for number in limited], chances, torch.float64)
+    if chances.device.type == "cpu":
+        floor = _floor(some.topk(min(_SHORT_LIST, some.shape[1])).values, enough)
+        short = floor[:, 0] < 0
+        if bool(short.any()):
+            floor[short] = _floor(some[short].sort(descending=True).values, enough[short])
+    else:  # to look whether a short list were long enough would be to wait
+        floor = _floor(some.sort(descending=True).values, enough)
+    return chances.index_copy(0, places, some.masked_fill(some < floor, 0.0))
+
+
+def _floor(best: torch.Tensor, enough: torch.Tensor) -> torch.Tensor:
+    """The least chance that is kept, of descending ``best``; -1 if all of them together are not enough."""
+    reached = best.cumsum(dim=-1, dtype=torch.float64)
+    kept = (reached - best < enough).sum(dim=-1, keepdim=True).clamp(min=1)
+    least = best.gather(1, kept - 1)
+    return least.where((reached[:, -1:] >= enough) | (least == 0), torch.full_like(least, -1))
 
 
 def _likely(logits: torch.Tensor, tokens: torch.Tensor, rows: list[Row]) -> _Likely | None:
