@@ -34,6 +34,8 @@ class EngineConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     drain_s: float = 120.0
     canary_s: float = 900.0
     log_json: bool = False
+    log_requests: bool = False
+    log_steps: bool = False
 
 
 class _Parser(argparse.ArgumentParser):
@@ -65,6 +67,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--drain-s", type=float, default=120.0, help="seconds that SIGTERM leaves to the requests under way")
     add("--canary-s", type=float, default=900.0, help="seconds between canaries while idle; 0: none but the first")
     add("--log-json", action="store_true", help="log JSON lines")
+    add("--log-requests", action="store_true", help="one line for each request that has ended")
+    add("--log-steps", action="store_true", help="one line for a step, once a second at most")
     return parser
 
 

@@ -12,6 +12,7 @@ from engine.architecture import Architecture
 from engine.attention import Backend, cache_block_bytes
 from engine.attention_gather import BLOCK, GatherBackend
 from engine.blocks import BlockPool
+from engine.capacity import parameters
 from engine.chat import ChatTemplate
 from engine.checkpoint import Checkpoint, FolderCheckpoint, GgufCheckpoint, safetensors_files
 from engine.config import EngineConfig
@@ -22,6 +23,7 @@ from engine.health.rates import watch_of
 from engine.health.step_watch import StepWatch
 from engine.location import locate
 from engine.model import Forward, Model
+from engine.phases import Phases, TimedCheckpoint
 from engine.runner import Runner
 from engine.scheduler import Scheduler
 from engine.sequence import Sampling, Sequence
@@ -44,6 +46,7 @@ class Loaded:
         self.eos_ids = frozenset(arch.eos_ids)
         self.canary: Canary | None = None
         self.watch: StepWatch | None = None
+        self.phases: dict[str, float] = {}  # seconds of loading, by phase
 
 
 class _Parts(msgspec.Struct, frozen=True):
@@ -59,7 +62,9 @@ def load_model(config: EngineConfig) -> Loaded:
     torch.set_num_threads(config.threads)
     device = _device(config.device)
     path = locate(config.model)
-    parts = _from_folder(path) if path.is_dir() else _from_gguf(path)
+    phases = Phases()
+    with phases.of("open"):
+        parts = _from_folder(path) if path.is_dir() else _from_gguf(path)
     arch = parts.arch
     if parts.tokenizer.vocab > arch.vocab:
         raise ModelError(f"{path}: its tokenizer knows {parts.tokenizer.vocab} tokens, its weights only {arch.vocab}")
@@ -67,16 +72,22 @@ def load_model(config: EngineConfig) -> Loaded:
     kept = config.cache_dir if device.type == "cpu" and dtype is torch.float32 else None
     cache = WeightCache(kept, parts.files, arch) if kept else None
     blocks, max_len = _sizes(config, arch, dtype.itemsize)
-    weights = load(parts.checkpoint, arch, cache, dtype, device)
+    checkpoint = TimedCheckpoint(parts.checkpoint, phases, parameters(arch))
+    with phases.of("place"):
+        weights = load(checkpoint, arch, cache, dtype, device)
     model, backend = _assemble(config, arch, weights, blocks, max_len)
     pool = BlockPool(blocks, backend.block)
     scheduler = Scheduler(pool, max_running=config.max_running, step_tokens=config.step_tokens)
     runner = Runner(model, backend, device)
-    _warm_up(runner, arch, max_len)
-    _give_back_memory()
+    with phases.of("warm_up"):
+        _warm_up(runner, arch, max_len)
+        _give_back_memory()
     loaded = Loaded(scheduler, runner, parts.tokenizer, parts.template, max_len, arch)
-    loaded.watch = watch_of(arch, weights["embed"])
-    loaded.canary = first_run(config, runner, pool, weights, parts.files, max_len)
+    with phases.of("measure"):
+        loaded.watch = watch_of(arch, weights["embed"])
+    with phases.of("canary"):
+        loaded.canary = first_run(config, runner, pool, weights, parts.files, max_len)
+    loaded.phases = phases.seconds
     return loaded
 
 

@@ -1,12 +1,13 @@
 """What happened in numbers, under the names of vocab.metrics.engine."""
 
 import importlib.metadata
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from prometheus_client import Counter, Gauge, Histogram
 
 from engine.config import EngineConfig
 from engine.health.outcome import Outcome, Run
+from engine.request_log import StepLines, request_line
 from engine.roofline_metrics import RooflineMetrics
 from engine.scheduler import Scheduler
 from engine.sequence import Finish, Output, Sequence, Step
@@ -34,6 +35,8 @@ class EngineMetrics(Exposition):
         self._steps = self.counter("corral_engine_steps_total")
         self._step_seconds = self.histogram("corral_engine_step_seconds")
         self.roofline = RooflineMetrics(self, self._labels)
+        self._lines = StepLines() if config.log_steps else None
+        self._log_requests = config.log_requests
         self._describe(config)
 
     def _gauge(self, name: str, **more: str) -> Gauge:
@@ -97,8 +100,10 @@ class EngineMetrics(Exposition):
         """A step found no memory and was cut into smaller ones."""
         self.counter("corral_engine_out_of_memory_total").inc()
 
-    def loaded(self, seconds: float) -> None:
+    def loaded(self, seconds: float, phases: Mapping[str, float]) -> None:
         """The model is there."""
+        for phase, took in phases.items():
+            self.gauge("corral_engine_load_phase_seconds").labels(phase).set(took)
         self.gauge("corral_engine_load_seconds").set(seconds)
 
     def stands(
@@ -128,6 +133,8 @@ class EngineMetrics(Exposition):
         self._book("spec_decode_num_drafts_total", scheduler.speculation.drafts)
         self._book("spec_decode_num_draft_tokens_total", scheduler.speculation.drafted)
         self._book("spec_decode_num_accepted_tokens_total", scheduler.speculation.accepted)
+        if self._lines is not None:
+            self._lines.stepped(step, len(scheduler.running), len(scheduler.waiting), ended, ended - began)
         if self.roofline.watch is not None:
             self.roofline.watch.took(step, ended - began)
         moved = {span.sequence.id: span.sequence for span in step.spans}
@@ -159,6 +166,8 @@ class EngineMetrics(Exposition):
 
     def finished(self, sequence: Sequence, finish: Finish) -> None:
         """A request has ended; only one that gave a token tells anything of times."""
+        if self._log_requests:
+            request_line(sequence, finish)
         self._counter("request_success_total", finished_reason=finish.value).inc()
         self._histogram("request_prompt_tokens").observe(sequence.prompt_len)
         self._histogram("request_generation_tokens").observe(sequence.generated)

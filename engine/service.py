@@ -75,7 +75,7 @@ class Service:
         seconds = self._clock.monotonic() - self._started
         self.loaded = loaded
         self.gate.loaded = True
-        self.metrics.loaded(seconds)
+        self.metrics.loaded(seconds, loaded.phases)
         if loaded.watch is not None:
             self.metrics.roofline.begin(loaded.watch)
         if loaded.canary is not None:
@@ -84,9 +84,9 @@ class Service:
                 self._take_canary(loaded.canary.last)
         self.on_change()
         notify("READY=1")
-        log.info(
-            "ready", extra={"replica": self.config.replica, "load_s": round(seconds, 2), "max_len": loaded.max_len}
-        )
+        phases = {f"{name}_s": round(took, 2) for name, took in loaded.phases.items()}
+        log.info("ready", extra={"replica": self.config.replica, "load_s": round(seconds, 2), **phases,
+                                 "max_len": loaded.max_len})  # fmt: skip
 
     def _take_canary(self, run: Run) -> None:
         self.metrics.canary_ran(run)

@@ -140,6 +140,12 @@ _CORRAL = (
     _own("canary_runs_total", Kind.COUNTER, "Whole runs of the canary, by the outcome that matters most.", "outcome"),
     _own("canary_seconds", Kind.GAUGE, "Time that the last run of the canary took, without its pauses."),
     _own("out_of_memory_total", Kind.COUNTER, "Steps that found no memory and were cut into smaller ones."),
+    _own(
+        "load_phase_seconds",
+        Kind.GAUGE,
+        "Time of one phase of it: open, read, place, warm_up, measure, canary.",
+        "phase",
+    ),
     _own("load_seconds", Kind.GAUGE, "Time that loading the model took."),
 )
 
