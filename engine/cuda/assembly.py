@@ -10,6 +10,7 @@ from engine.config import EngineConfig
 from engine.cuda.attention import PagedBackend
 from engine.cuda.graphs import Capture, GraphedModel
 from engine.cuda.model import FusedModel
+from engine.cuda.prompts import flash, tried
 from engine.model import Forward, Weights
 
 log = logging.getLogger(__name__)
@@ -25,6 +26,7 @@ def assemble(
 ) -> tuple[Forward, Backend]:
     """The model and its cache on the device of its weights; with graphs unless the configuration forbids them."""
     like = weights["embed"]
+    prompts = tried(flash(), arch.heads, arch.kv_heads, arch.head_dim, like)
     backend = PagedBackend(
         layers=arch.layers,
         blocks=blocks,
@@ -36,6 +38,7 @@ def assemble(
         longest=max_len,
         device=like.device,
         dtype=like.dtype,
+        prompts=prompts,
     )
     model = FusedModel(arch, weights, max_len)
     if config.enforce_eager:

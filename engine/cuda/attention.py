@@ -4,11 +4,15 @@ What changes from step to step lies in buffers that are made once, so a captured
 when it is replayed. A sequence's row of the table is written anew only where it has changed.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 
 from engine.cuda import kernels
-from engine.sequence import Sequence, Step
+from engine.cuda.prompts import Attend
+from engine.sequence import Sequence as Request
+from engine.sequence import Span, Step
 
 BLOCK = 16  # tokens
 PREFILL_ROWS = 64  # queries of a tile times the heads of a group
@@ -20,6 +24,7 @@ WAVES = 2  # programs for each multiprocessor that a launch should have
 class PagedBackend:
     """The cache of all layers, (layer, 2, slots, kv_heads, head_dim), and where this step's tokens go in it.
 
+    ``prompts`` answers prompts of which nothing is cached, if there is something faster than our own kernel.
     ``most_tokens`` and ``most_rows``: tokens and sequences of the largest step; ``longest``: of a sequence, in tokens.
     """
 
@@ -38,6 +43,7 @@ class PagedBackend:
         longest: int,
         device: torch.device,
         dtype: torch.dtype,
+        prompts: Attend | None = None,
     ) -> None:
         self._heads = heads
         self._kv_heads = kv_heads
@@ -47,10 +53,14 @@ class PagedBackend:
         self._slots = _Mirror((most_tokens,), device)
         self._tiles = _Mirror((most_tokens + most_rows, 4), device)
         self._tables = _Mirror((most_rows, -(-longest // BLOCK)), device)
-        self._rows: list[tuple[Sequence, int, int] | None] = [None] * most_rows  # what each row of the table shows
+        self._rows: list[tuple[Request, int, int] | None] = [None] * most_rows  # what each row of the table shows
         self._decodes = 0  # spans of one token, which come first
         self._prefill_tiles = 0
         self._tokens = 0
+        self._prompts = prompts
+        self._bounds = _Mirror((most_rows + 1,), device)  # of the prompts of which nothing is cached
+        self._whole = 0  # how many these are; 0 where another prompt is among them
+        self._longest = 0
 
     @property
     def decodes_only(self) -> bool:
@@ -75,9 +85,19 @@ class PagedBackend:
             first += span.count
         self._prefill_tiles = tile - self._decodes
         self._tokens = first
+        self._plan_whole(step.spans[self._decodes :])
         self._slots.send(first)
         self._tiles.send(tile)
         self._tables.send(len(step.spans), max((len(span.sequence.blocks) for span in step.spans), default=0))
+
+    def _plan_whole(self, spans: Sequence[Span]) -> None:
+        """Note whether all of these prompts begin at their beginning, and where each ends."""
+        self._whole = len(spans) if self._prompts and not any(span.start for span in spans) else 0
+        if self._whole:
+            counts = [span.count for span in spans]
+            self._longest = max(counts)
+            self._bounds.host[1 : self._whole + 1] = np.cumsum(counts)
+            self._bounds.send(self._whole + 1)
 
     def pad(self, rows: int, *, planned: bool = True) -> None:
         """Grow the planned step of single tokens to ``rows``: pads store nothing, and their answers mean nothing.
@@ -90,9 +110,9 @@ class PagedBackend:
         self._slots.send(rows)
         self._tiles.send(rows)
         self._decodes = self._tokens = rows
-        self._prefill_tiles = 0
+        self._prefill_tiles = self._whole = 0
 
-    def _show(self, row: int, sequence: Sequence) -> None:
+    def _show(self, row: int, sequence: Request) -> None:
         """Bring a row of the table up to date: blocks are only ever added, or all given back at a preemption."""
         before = self._rows[row]
         have = len(sequence.blocks)
@@ -122,7 +142,11 @@ class PagedBackend:
             rows = max(DECODE_ROWS, _power(self._group))
             kernels.attend(q[:cut], keys, values, tables, tiles[:cut], out[:cut], rows=rows, block=BLOCK,
                            splits=self._splits(cut))  # fmt: skip
-        if self._prefill_tiles:
+        if self._whole and self._prompts:
+            slots = self._slots.device[cut : self._tokens]
+            k, v = keys.index_select(0, slots), values.index_select(0, slots)
+            out[cut:] = self._prompts(q[cut:], k, v, self._bounds.device[: self._whole + 1], self._longest)
+        elif self._prefill_tiles:
             rows = max(PREFILL_ROWS, _power(self._group))
             kernels.attend(q[cut:], keys, values, tables, tiles[cut : cut + self._prefill_tiles], out[cut:], rows=rows,
                            block=BLOCK, splits=1)  # fmt: skip

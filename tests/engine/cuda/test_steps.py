@@ -11,10 +11,12 @@ from engine.blocks import BlockPool
 from engine.cuda.attention import BLOCK, PagedBackend
 from engine.cuda.graphs import Eager, GraphedModel, sizes
 from engine.cuda.model import FusedModel
+from engine.cuda.prompts import Attend
 from engine.loading import _from_folder
 from engine.model import Forward, Model
 from engine.sequence import Sampling, Sequence, Span, Step
 from engine.weights import join
+from tests.engine.cuda.test_prompts import textbook
 from tests.engine.tiny import FAMILIES, config, write_model
 
 CPU = torch.device("cpu")
@@ -25,7 +27,8 @@ LONGEST = 96
 class Twins:
     """The plain model on its backend and the fused one on the paged backend, with one table of blocks for both."""
 
-    def __init__(self, folder: Path, *, graphs: bool = False, dtype: torch.dtype = torch.float32) -> None:
+    def __init__(self, folder: Path, *, graphs: bool = False, dtype: torch.dtype = torch.float32,
+                 prompts: Attend | None = None) -> None:  # fmt: skip
         parts = _from_folder(folder)
         arch = parts.arch
         weights = join(parts.checkpoint, arch)
@@ -34,7 +37,7 @@ class Twins:
         self.plain = Model(arch, weights, LONGEST)
         self.gather = GatherBackend(**shape)
         self.paged = PagedBackend(
-            **shape, most_tokens=64, most_rows=ROWS, longest=LONGEST, device=CPU, dtype=dtype
+            **shape, most_tokens=64, most_rows=ROWS, longest=LONGEST, device=CPU, dtype=dtype, prompts=prompts
         )  # fmt: skip
         cast = {name: tensor.to(dtype) for name, tensor in weights.items()}
         self.fused: Forward = FusedModel(arch, cast, LONGEST)
@@ -95,6 +98,22 @@ def test_prompts_chunks_and_single_tokens_in_one_step(graphs: bool, little: Path
     same(twins.step((short, 1), (long, 5)))
     same(twins.step((long, 1), (short, 1)))
     same(twins.step((long, 1)))
+
+
+def test_whole_prompts_go_another_way_and_chunks_do_not(little: Path) -> None:
+    asked: list[int] = []
+
+    def prompts(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, bounds: torch.Tensor, longest: int) -> torch.Tensor:
+        asked.append(len(q))
+        return textbook(q, k, v, bounds, longest)
+
+    twins = Twins(little, prompts=prompts)
+    one, two, three = wish("one", 9), wish("two", 4), wish("three", 5)
+    same(twins.step((one, 5), (two, 3)))
+    same(twins.step((two, 1), (three, 4)))
+    assert asked == [8, 8, 4, 4], "in both layers: two prompts, then one beside a decode"
+    same(twins.step((one, 3)))
+    assert len(asked) == 4, "a prompt that goes on has keys in the cache"
 
 
 def test_replayed_decodes_are_padded_and_the_pads_touch_nothing(little: Path) -> None:
