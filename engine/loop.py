@@ -162,6 +162,7 @@ class StepLoop:
         except Exception as error:
             if not is_out_of_memory(error) or not budget.shrink():
                 raise
+            loaded.scheduler.withdraw(step)
             self._metrics.ran_short()
             log.warning("no memory for a step; it is cut in halves", extra={"tokens": budget.now, "why": str(error)})
         loaded.scheduler.step_tokens = budget.now
