@@ -130,6 +130,7 @@ class Core:
     def tick(self, now: float) -> list[AnyLine]:
         """Everything that is due by ``now``: expiries, silence, probation. Call it at ``next_deadline``."""
         self._begin(now)
+        self._fleet.ledger.forget(now)
         self._fleet.stirred = self._fleet.expire(now) or self._fleet.stirred
         self._fleet.is_tick = True
         said = self._conclude([], now)

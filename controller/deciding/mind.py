@@ -22,7 +22,7 @@ from controller.deciding.dispatch import Dispatch
 from controller.deciding.repeats import Repeats
 from controller.deciding.verdict import verdict
 from controller.several.submission import Submission
-from controller.store import policies, read
+from controller.store import policies, read, recall
 from controller.store.change import Change
 from controller.store.records import Addresses, Audit, Position, Write
 from controller.store.store import Store
@@ -140,7 +140,7 @@ class Mind:
         await self._read_policy(connection)
         core = self._make_core(replace(self.settings, epoch=at["epoch"]))
         self._started = set()
-        async for change in read.all_changes(connection):
+        async for change in recall.changes_that_count(connection):
             self._fold(core, change)
         self.core, self.epoch, self.seq, self._turn = core, at["epoch"], at["seq"], at["turn"]
         self.facts, self.addresses, self._fresh = {}, {}, []

@@ -51,6 +51,7 @@ class FailedStart(msgspec.Struct, frozen=True):
     event: str
 
 
+LOOSE_S = 3600.0  # an event that led to nothing is forgotten after so long: nobody asks for it but who sends it again
 MOST_FAILED = 512  # an hour of a node that fails every seven seconds
 
 
@@ -61,6 +62,7 @@ class Ledger:
         self.events: dict[str, Event] = {}
         self.first_taken_at: dict[str, float] = {}  # when an event first came in
         self.taken_at: dict[str, float] = {}  # when its last revision did
+        self._loose: deque[tuple[float, str]] = deque()  # events that may have led to nothing, in order
         self.unexamined: dict[str, None] = {}  # events that no rule has looked at in this life, in order
         self.failed_starts: deque[FailedStart] = deque(maxlen=MOST_FAILED)
         self.started_at: dict[Subject, float] = {}  # when a replica last became ready there, by node and GPU
@@ -145,6 +147,8 @@ class Ledger:
         self.events[line.event.id] = line.event
         self.first_taken_at.setdefault(line.event.id, line.at)
         self.taken_at[line.event.id] = line.at
+        if line.event.code not in COUNTED:
+            self._loose.append((line.at, line.event.id))
         self.unexamined[line.event.id] = None
 
     def _fold_death(self, event: Event, at: float) -> None:
@@ -328,6 +332,14 @@ class Ledger:
         scoped.pop(name, None)
         if begins:
             scoped[name] = line
+
+    def forget(self, now: float) -> None:
+        """Let go of the events on which nothing rests: history is the store's, and this is kept small."""
+        while self._loose and self._loose[0][0] < now - LOOSE_S:
+            _, key = self._loose.popleft()
+            rests = self.conditions_of_event.get(key) or self.incidents_of_event.get(key) or key in self.unexamined
+            if not rests and self.taken_at.get(key, now) < now - LOOSE_S:
+                del self.events[key], self.first_taken_at[key], self.taken_at[key]
 
     def take_unexamined(self) -> list[str]:
         """The events that no rule has looked at yet, once; after a restart all of them: looking twice is harmless."""
