@@ -15,7 +15,8 @@ from urllib.parse import urlsplit
 import aiohttp
 import click
 
-from vocab.errors import InputError, Unreachable
+from corral.words import in_commands
+from vocab.errors import InputError, Refused, Unreachable
 from wire.client import Client
 from wire.server import read_token
 from wire.tls import Contexts, Tls
@@ -83,9 +84,12 @@ def _at(
     try:
         return asyncio.run(go())
     except Unreachable as error:
+        told = in_commands(str(error))
         if isinstance(error.__cause__, aiohttp.ClientSSLError):
-            raise Unreachable(f"{error}. Set CORRAL_TLS_CA to the authority of its certificate.") from error
-        raise Unreachable(f"{error}. Is it running? Start one with `corral up`, or set {by}.") from error
+            raise Unreachable(f"{told}. Set CORRAL_TLS_CA to the authority of its certificate.") from error
+        raise Unreachable(f"{told}. Is it running? Start one with `corral up`, or set {by}.") from error
+    except (Refused, InputError) as error:
+        raise type(error)(in_commands(str(error))) from error
 
 
 def token() -> str | None:

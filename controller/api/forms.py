@@ -22,6 +22,7 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
     incidents_open: tuple[IncidentLine, ...]
     halted: dict[str, str] = {}  # open incidents on which nothing goes on by itself, and why
     actions_waiting: tuple[ActionLine, ...]
+    actions_paused: tuple[ActionLine, ...] = ()  # what would be done, or would wait, were it not for a pause
     counts: dict[str, int]
     paused: bool
     pauses: tuple[PauseView, ...] = ()  # of everything, pools, nodes, and by files on nodes

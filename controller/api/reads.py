@@ -25,6 +25,7 @@ from controller.api.paging import Paged, PageQuery, before, page
 from controller.api.policy import PolicyInForce, in_force
 from controller.api.route import Call, Route, Run, not_found
 from controller.core.fleet.views import DeploymentView, GpuView, NodeView, ReplicaView
+from controller.core.policy import pause
 from controller.deciding.conductor import Conductor
 from controller.store import pages, read
 from controller.store.change import Change
@@ -114,6 +115,7 @@ class Reads:
             incidents_open=view.incidents,
             halted=view.halted,
             actions_waiting=tuple(action for action in view.actions if action.state is ActionState.WAITING),
+            actions_paused=tuple(filter(pause.is_held_back, view.actions)),
             counts=view.counts,
             paused=view.paused,
             pauses=view.pauses,

@@ -1,5 +1,6 @@
 """``corral explain``: one GPU's story in order."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import click
@@ -31,10 +32,15 @@ DECIDED = frozenset({ActionState.WAITING, ActionState.ORDERED})  # what it takes
 def command(gpu: str, url: str, as_json: bool) -> None:
     """Print the lines about this GPU in causal order."""
     lines = ask(url, "GET", f"/api/v1/gpus/{find_gpu(url, gpu)}/explain", list[AnyLine])
-    for entry in lines:
+    for entry in lines if as_json else causal(lines):
         click.echo(msgspec.json.encode(entry) if as_json else story(entry))
     if not lines and not as_json:
         click.echo("Nothing has happened to this GPU.")
+
+
+def causal(lines: Sequence[AnyLine]) -> list[AnyLine]:
+    """The lines for people: of one moment, what a GPU has become comes after what made it so."""
+    return sorted(lines, key=lambda line: (line.at, isinstance(line, StateLine)))
 
 
 def _name(subject: Subject) -> str:
@@ -53,7 +59,7 @@ def _what(entry: AnyLine) -> str:
     match entry:
         case EventLine(event=event):
             times = f" (×{event.count})" if event.count > 1 else ""
-            raw = "".join(f"\n{' ' * 26}{proof.line}" for proof in event.evidence if proof.line)
+            raw = "".join(f"\n{' ' * 27}{proof.line}" for proof in event.evidence if proof.line)
             return f"saw {event.code}{times}: {event.severity.value}, advice {event.recovery.value}. {event.text}{raw}"
         case ConditionLine():
             return f"condition {entry.code} {entry.state} (clears on {entry.clears_on.value})"
@@ -77,5 +83,5 @@ def _what(entry: AnyLine) -> str:
 
 def story(entry: AnyLine) -> str:
     """One line of the story for people."""
-    at = datetime.fromtimestamp(entry.at, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
+    at = datetime.fromtimestamp(entry.at, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3] + "Z"
     return f"{at}  {_name(entry.subject)[:SHORT]:{SHORT}}  {_what(entry)}"

@@ -31,7 +31,7 @@ def list_(everything: bool, limit: int, url: str, as_json: bool) -> None:
 
 
 def _line(each: dict[str, Any]) -> str:
-    at = datetime.fromtimestamp(each["at"], UTC).strftime("%Y-%m-%d %H:%M:%S")
+    at = datetime.fromtimestamp(each["at"], UTC).strftime("%Y-%m-%d %H:%M:%SZ")
     subject = ", ".join(f"{kind} {name}" for kind, name in each["subject"].items() if name)
     closed = f": {each['closed_because']}" if each.get("closed_because") else ""
     return f"{each['id']:16} {at}  {each['state']:8} {each['code']:22} {each['severity']:8} {subject}{closed}"

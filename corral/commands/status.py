@@ -132,6 +132,9 @@ def _to_do(fleet: dict[str, Any], console: Console) -> None:
         console.print(f"[yellow]waiting[/] {action['id']} {action['of']}: {escape(action['why'])}")
         if action["of"] in APPROVABLE and "a person must do it" not in action["why"]:
             console.print(f"        allow it with: corral approve {action['id']}")
+    for action in fleet.get("actions_paused", ()):
+        where = next((name for name in action["subject"].values() if name), "the fleet")
+        console.print(f"[yellow]paused[/] {action['id']} {action['of']} of {escape(where)}: {escape(action['why'])}")
 
 
 def _places(fleet: dict[str, Any], replica: dict[str, Any]) -> str:

@@ -84,7 +84,7 @@ def _counts(token: dict[str, Any]) -> str:
 
 
 def _day(at: float | None) -> str:
-    return "" if at is None else time.strftime("%Y-%m-%d %H:%M", time.gmtime(at))
+    return "" if at is None else time.strftime("%Y-%m-%d %H:%MZ", time.gmtime(at))
 
 
 @command.command(help="End a token: at once, within 5 seconds on other controllers.")

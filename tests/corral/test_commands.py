@@ -13,10 +13,10 @@ from aiohttp import web
 from click.testing import CliRunner, Result
 
 from corral.__main__ import COMMANDS, cli
-from corral.commands.explain import story
+from corral.commands.explain import causal, story
 from vocab.errors import InputError, Refused, Unreachable
 from vocab.events import Event, Evidence, Recovery, Scope, Severity, Source
-from vocab.lines import ActionLine, AnyLine, EventLine, HoldLine, Subject
+from vocab.lines import ActionLine, AnyLine, EventLine, HoldLine, StateLine, Subject
 from vocab.metrics import CONTROLLER
 from vocab.states import ActionKind, ActionState, ClearsOn
 from wire.exposition import Exposition
@@ -411,6 +411,21 @@ def test_status_names_the_owner_of_gpu_work_that_is_no_server(controller: Contro
     controller.fleet["replicas"] = [work | {"gpus": [GPU, OTHER]}]
     output = corral(controller, "status").output
     assert "observed job-42@n1 works on GPU 0, 1 by slurm job-42, uid 1000; Corral never signals it" in output
+
+
+def test_status_shows_what_a_pause_holds_back(controller: Controller) -> None:
+    held = {"id": "a2", "of": "reboot_node", "subject": {"node": "n1"}, "why": "automation is paused: freeze"}
+    controller.fleet |= {"actions_waiting": [], "actions_paused": [held]}
+    output = corral(controller, "status").output
+    assert "paused a2 reboot_node of n1: automation is paused: freeze" in output
+    assert "approve" not in output
+
+
+def test_of_one_moment_explain_tells_the_cause_before_its_effect() -> None:
+    hold = STORY[1]
+    state = StateLine(at=hold.at, subject=hold.subject, from_="healthy", to="cordoned", why="held by policy")
+    assert causal([state, hold]) == [hold, state]
+    assert story(hold).startswith("1970-01-01 00:00:02.000Z ")
 
 
 def test_only_what_a_person_can_approve_is_offered_for_approval(controller: Controller) -> None:

@@ -10,9 +10,11 @@ from controller.core.fleet.fleet import Fleet
 from controller.core.fleet.stimuli import Asked
 from controller.core.fleet.views import PauseView
 from controller.core.policy.asked import refuse, words
-from vocab.lines import NoteLine, Subject
+from vocab.lines import ActionLine, NoteLine, Subject
+from vocab.states import ActionState
 
 PAUSED, RESUMED = "paused", "resumed"
+HOW = "automation is paused"  # with this begins why an action is held back by a pause
 
 
 def note_on(fleet: Fleet, node: str) -> NoteLine | None:
@@ -25,8 +27,13 @@ def why_on(fleet: Fleet, node: str) -> str | None:
     """Why nothing harmful is done on a node now; None if nothing forbids it."""
     note = note_on(fleet, node)
     if note is not None:
-        return f"automation is paused: {note.text}"
-    return f"automation is paused by a file on {node}" if fleet.node(node).paused else None
+        return f"{HOW}: {note.text}"
+    return f"{HOW} by a file on {node}" if fleet.node(node).paused else None
+
+
+def is_held_back(action: ActionLine) -> bool:
+    """Whether a pause is what an action waits for."""
+    return action.state is ActionState.WOULD and action.why.startswith(HOW)
 
 
 def standing(fleet: Fleet) -> Iterator[PauseView]:

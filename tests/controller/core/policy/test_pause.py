@@ -6,9 +6,11 @@ from hypothesis import strategies as st
 
 from controller.core.fleet.settings import Settings
 from controller.core.fleet.stimuli import Deployment, Shaped
+from controller.core.policy.pause import is_held_back
 from tests.sim.node import Node
 from tests.sim.world import World
 from vocab.lines import HoldLine, NoteLine
+from vocab.states import ActionKind, ActionState
 
 POOLS = {"blue": ("n1",), "green": ("n2", "n3")}
 
@@ -33,6 +35,23 @@ def ops(world: World, node: str) -> list[str]:
 def hit(world: World, node: str) -> None:
     world.nodes[node].hit(world.nodes[node].gpus[0], "xid:95", world.now)
     world.run(6)
+
+
+def test_an_action_that_waited_is_still_shown_while_a_pause_stands() -> None:
+    node = Node("n1", gpus=4)
+    world = World([node], (Deployment(name="chat", replicas=3, min_ready=2),), Settings())
+    world.run(12)
+    node.hit(node.gpus[0], "xid:79", world.now)  # only a reboot ends it, which takes the other GPUs, too
+    world.run(20)
+    waiting = [action for action in world.core.view().actions if action.state is ActionState.WAITING]
+    assert [action.of for action in waiting] == [ActionKind.REBOOT_NODE]
+    world.ask("pause", reason="change freeze")
+    world.run(4)
+    held = [action for action in world.core.view().actions if is_held_back(action)]
+    assert [action.id for action in held] == [waiting[0].id]
+    world.ask("resume")
+    world.run(4)
+    assert not any(is_held_back(action) for action in world.core.view().actions)
 
 
 def come_back(world: World) -> None:

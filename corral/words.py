@@ -1,0 +1,50 @@
+"""What the API says, in the words of the command line: a person who typed a command has no use for a path."""
+
+import re
+
+# What shows the things of a path, and by which command they are ordered; the longest path that fits counts.
+COMMANDS = {
+    "gpus": "corral status",
+    "nodes": "corral status",
+    "fleet": "corral status",
+    "replicas": "corral status",
+    "deployments": "corral status",
+    "holds": "corral status",
+    "actions": "corral status",
+    "incidents": "corral status",
+    "events": "corral events",
+    "cards": "corral card",
+    "lemons": "corral lemons",
+    "versions": "corral versions",
+    "bundles": "corral bundle --list",
+    "tokens": "corral token list",
+    "policy": "corral policy status",
+    "policy/adoptions": "corral policy history",
+}
+ORDERS = {
+    "holds": "corral hold",
+    "drains": "corral drain",
+    "releases": "corral release",
+    "approvals": "corral approve",
+    "pause": "corral pause",
+    "resume": "corral resume",
+    "undo": "corral undo",
+    "discards": "corral discard",
+    "tokens": "corral token",
+    "policy/adoptions": "corral policy adopt",
+    "policy/reverts": "corral policy revert",
+}
+_ADDRESS = re.compile(r"(https?://[^/\s]+)/api/v1/[^\s:;,]*")
+_PATH = re.compile(r"(?:(GET|POST|DELETE|PUT) )?/api/v1/([a-z/_-]+)(?:[?{][^\s;,]*)?")
+
+
+def in_commands(text: str) -> str:
+    """The text with commands in place of paths, and addresses without them."""
+    return _PATH.sub(_command, _ADDRESS.sub(r"\1", text))
+
+
+def _command(found: re.Match[str]) -> str:
+    known = ORDERS if found[1] not in {None, "GET"} else COMMANDS
+    parts = found[2].strip("/").split("/")
+    tries = ("/".join(parts[:count]) for count in range(len(parts), 0, -1))
+    return next((f"`{known[each]}`" for each in tries if each in known), "the controller")
