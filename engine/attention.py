@@ -17,6 +17,11 @@ class Backend(Protocol):
     block: int
     """Tokens in a block of the cache."""
 
+    @property
+    def decodes_only(self) -> bool:
+        """Whether the planned step only continues answers: single tokens and drafts, no prompt and no first token."""
+        ...
+
     def plan(self, step: Step) -> None:
         """Prepare for ``step``; every span's sequence has blocks for ``start + count`` tokens."""
         ...

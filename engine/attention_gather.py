@@ -77,9 +77,11 @@ class GatherBackend:
             self._cache = torch.zeros(shape, dtype=dtype, device=self._device)
         self._slots = torch.empty(0, dtype=torch.int64)
         self._groups: list[_Group] = []
+        self.decodes_only = False
 
     def plan(self, step: Step) -> None:
         """See Backend."""
+        self.decodes_only = all(span.start > 0 and span.samples == span.count for span in step.spans)
         slots = [slot for span in step.spans for slot in _slots(span)]
         self._slots = torch.tensor(slots, dtype=torch.int64, device=self._device)
         self._groups = []

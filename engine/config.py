@@ -27,8 +27,11 @@ class EngineConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_running: int = 16
     max_waiting: int = 64
     max_model_len: int | None = None  # the model's own limit, or what the KV cache holds
-    kv_mib: int = 256  # SmolLM2-135M in float32 takes 45 KiB a token: about 5,800 tokens
+    kv_mib: int | None = None  # a share of the memory that is free (engine/room.py)
     step_tokens: int = 128  # a step of 128 prompt tokens takes about half a second of one core
+    speculative_tokens: int = 0
+    quantization: str | None = None
+    async_scheduling: bool | None = None  # on CUDA only: a CPU has no host to spare
     cache_dir: Path | None = None
     token_file: Path | None = None
     drain_s: float = 120.0
@@ -60,8 +63,16 @@ def _parser() -> argparse.ArgumentParser:
     add("--max-running", type=int, default=16, help="requests in one batch")
     add("--max-waiting", type=int, default=64, help="requests that may wait; more are refused with 503")
     add("--max-model-len", type=int, help="longest prompt and answer together, in tokens")
-    add("--kv-mib", type=int, default=256, help="size of the KV cache in MiB")
+    add(
+        "--kv-mib",
+        type=int,
+        help="size of the KV cache in MiB (default: of what is free, 90 %% on CUDA, half on a CPU)",
+    )
     add("--step-tokens", type=int, default=128, help="tokens that one step computes at most")
+    add("--speculative-tokens", type=int, default=0, help="tokens that are guessed by prompt lookup at most; 0: none")
+    add("--quantization", choices=("int8",), help="int8: decodes in int8, on a CPU only")
+    add("--async-scheduling", action=argparse.BooleanOptionalAction,
+        help="schedule a step while the one before is computed (default: on CUDA)")  # fmt: skip
     add("--cache-dir", type=Path, help="keep the converted weights here; replicas then share their memory")
     add("--token-file", type=Path, help="ask clients for the token in this file")
     add("--drain-s", type=float, default=120.0, help="seconds that SIGTERM leaves to the requests under way")
@@ -79,10 +90,14 @@ def parse(arguments: Sequence[str]) -> EngineConfig:
     flags["gpus"] = tuple(uuid for uuid in flags["gpus"].split(",") if uuid)
     config = EngineConfig(**flags)
     for name in ("threads", "max_running", "max_waiting", "kv_mib", "step_tokens"):
-        if getattr(config, name) < 1:
+        if getattr(config, name) is not None and getattr(config, name) < 1:
             raise ConfigError(f"--{name.replace('_', '-')}: must be 1 or more, not {getattr(config, name)}")
     if config.max_model_len is not None and config.max_model_len < 2:
         raise ConfigError("--max-model-len: must be 2 or more, one token in and one out")
+    if config.speculative_tokens < 0:
+        raise ConfigError("--speculative-tokens: must not be negative")
+    if config.quantization and (config.device != "cpu" or config.dtype not in {"auto", "float32"}):
+        raise ConfigError("--quantization: only on a CPU in float32; leave --device and --dtype as they are")
     if config.drain_s < 0:
         raise ConfigError("--drain-s: must not be negative")
     if config.step_tokens < config.max_running:

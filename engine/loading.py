@@ -9,13 +9,14 @@ import torch
 
 from engine import architecture, chat, tokenizer
 from engine.architecture import Architecture
-from engine.attention import Backend, cache_block_bytes
+from engine.attention import Backend
 from engine.attention_gather import BLOCK, GatherBackend
 from engine.blocks import BlockPool
 from engine.capacity import parameters
 from engine.chat import ChatTemplate
 from engine.checkpoint import Checkpoint, FolderCheckpoint, GgufCheckpoint, safetensors_files
 from engine.config import EngineConfig
+from engine.flight import Flights
 from engine.gguf_file import GgufFile
 from engine.health.canary import Canary
 from engine.health.first_run import first_run
@@ -23,10 +24,13 @@ from engine.health.rates import watch_of
 from engine.health.step_watch import StepWatch
 from engine.location import locate
 from engine.model import Forward, Model
+from engine.packed import PackedModel, packs
 from engine.phases import Phases, TimedCheckpoint
+from engine.room import cache_size, free_bytes
 from engine.runner import Runner
 from engine.scheduler import Scheduler
 from engine.sequence import Sampling, Sequence
+from engine.speculation import DRAFT_ROWS, Speculation
 from engine.tokenizer import Tokenizer
 from engine.weights import WeightCache, load
 from vocab.errors import ConfigError, ModelError
@@ -47,6 +51,12 @@ class Loaded:
         self.canary: Canary | None = None
         self.watch: StepWatch | None = None
         self.phases: dict[str, float] = {}  # seconds of loading, by phase
+        self.ahead = False  # whether a step is scheduled while the one before is computed
+        self.device = torch.device("cpu")
+
+    def flights(self) -> Flights:
+        """What carries the steps of the loop that calls this."""
+        return Flights(self.runner, ahead=self.ahead, on_cuda=self.device.type == "cuda")
 
 
 class _Parts(msgspec.Struct, frozen=True):
@@ -71,18 +81,21 @@ def load_model(config: EngineConfig) -> Loaded:
     dtype = _dtype(config)
     kept = config.cache_dir if device.type == "cpu" and dtype is torch.float32 else None
     cache = WeightCache(kept, parts.files, arch) if kept else None
-    blocks, max_len = _sizes(config, arch, dtype.itemsize)
     checkpoint = TimedCheckpoint(parts.checkpoint, phases, parameters(arch))
     with phases.of("place"):
         weights = load(checkpoint, arch, cache, dtype, device)
+    blocks, max_len = cache_size(config, arch, dtype.itemsize, free_bytes(device))
     model, backend = _assemble(config, arch, weights, blocks, max_len)
     pool = BlockPool(blocks, backend.block)
-    scheduler = Scheduler(pool, max_running=config.max_running, step_tokens=config.step_tokens)
+    scheduler = Scheduler(pool, max_running=config.max_running, step_tokens=config.step_tokens,
+                          speculation=Speculation(config.speculative_tokens, DRAFT_ROWS[device.type]))  # fmt: skip
     runner = Runner(model, backend, device)
     with phases.of("warm_up"):
         _warm_up(runner, arch, max_len)
         _give_back_memory()
     loaded = Loaded(scheduler, runner, parts.tokenizer, parts.template, max_len, arch)
+    loaded.device = device
+    loaded.ahead = device.type == "cuda" if config.async_scheduling is None else config.async_scheduling
     with phases.of("measure"):
         loaded.watch = watch_of(arch, weights["embed"])
     with phases.of("canary"):
@@ -127,20 +140,9 @@ def _assemble(
         device=like.device,
         dtype=like.dtype,
     )
+    if packs(config, like):
+        return PackedModel(arch, weights, max_len, int8=config.quantization == "int8"), backend
     return Model(arch, weights, max_len), backend
-
-
-def _sizes(config: EngineConfig, arch: Architecture, element_bytes: int) -> tuple[int, int]:
-    """Blocks of the cache and the longest sequence: one of full length always fits when it is alone."""
-    per_block = cache_block_bytes(BLOCK, arch.layers, arch.kv_heads, arch.head_dim, element_bytes)
-    blocks = config.kv_mib * 2**20 // per_block
-    wanted = config.max_model_len or min(arch.max_positions, blocks * BLOCK)
-    if wanted > arch.max_positions:
-        raise ModelError(f"--max-model-len {wanted}: the model reaches {arch.max_positions} tokens")
-    if blocks < 1 or wanted > blocks * BLOCK:
-        least = -(-max(wanted, BLOCK) // BLOCK) * per_block / 2**20
-        raise ModelError(f"--kv-mib {config.kv_mib}: too small for --max-model-len {wanted}; {least:.0f} would do")
-    return min(blocks, config.max_running * -(-wanted // BLOCK)), wanted
 
 
 def _from_gguf(path: Path) -> _Parts:

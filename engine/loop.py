@@ -16,11 +16,12 @@ from engine.health.verdicts import is_out_of_memory
 from engine.metrics import EngineMetrics
 from engine.pulse import StepTimes
 from engine.scheduler import Scheduler
-from engine.sequence import Finish, Output, Sequence, Step
+from engine.sequence import Finish, Output, Sequence
 from vocab.clock import Clock
 from vocab.errors import CorralError
 
 if TYPE_CHECKING:
+    from engine.flight import Flight, Flights
     from engine.loading import Loaded
 
 log = logging.getLogger(__name__)
@@ -41,6 +42,7 @@ class StepLoop:
         self._inbox: deque[tuple[Command, Sequence | None]] = deque()
         self._wake = threading.Condition()
         self._closing = False
+        self._settled_ns = 0  # perf_counter
         self._scheduler: Scheduler | None = None
         self._thread = threading.Thread(target=self._run, name="step-loop", daemon=True)
         self._publish: Callable[[list[Output]], None] = lambda _: None
@@ -132,12 +134,18 @@ class StepLoop:
             self._scheduler = loaded.scheduler
             self._loaded(loaded)
             budget = StepBudget(loaded.scheduler.step_tokens)
+            flights = loaded.flights()
             while self._wait_for_work(loaded):
                 self._take_inbox(loaded.scheduler)
-                step = loaded.scheduler.schedule()
+                watched = loaded.canary is not None and loaded.canary.wanted
+                step = None if watched and flights.busy else loaded.scheduler.schedule()  # it runs between steps
                 if step is not None:
-                    self._try(loaded, step, budget)
-                if loaded.canary is not None and loaded.canary.wanted:
+                    self.times.begin()
+                    flights.launch(step, time.perf_counter_ns())
+                flight = flights.due(more=step is not None)
+                if flight is not None:
+                    self._try(loaded, flights, flight, budget)
+                if loaded.canary is not None and loaded.canary.wanted and not flights.busy:
                     loaded.canary.piece()
         except CorralError as error:
             self._fail(error)
@@ -154,15 +162,16 @@ class StepLoop:
                     return not self._closing
             rest_s = loaded.canary.idle() if loaded.canary is not None else None
 
-    def _try(self, loaded: "Loaded", step: Step, budget: StepBudget) -> None:
+    def _try(self, loaded: "Loaded", flights: "Flights", flight: "Flight", budget: StepBudget) -> None:
         """Step; without memory for it nothing has been booked, and smaller steps compute the same."""
         try:
-            self._step(loaded, step)
+            self._step(loaded, flight)
             budget.went_well()
         except Exception as error:
             if not is_out_of_memory(error) or not budget.shrink():
                 raise
-            loaded.scheduler.withdraw(step)
+            for step in (flight.step, *flights.abandon()):
+                loaded.scheduler.withdraw(step)
             self._metrics.ran_short()
             log.warning("no memory for a step; it is cut in halves", extra={"tokens": budget.now, "why": str(error)})
         loaded.scheduler.step_tokens = budget.now
@@ -175,14 +184,14 @@ class StepLoop:
         if outputs:
             self._publish(outputs)
 
-    def _step(self, loaded: "Loaded", step: Step) -> None:
+    def _step(self, loaded: "Loaded", flight: "Flight") -> None:
         self.times.begin()
-        began = time.perf_counter_ns()
-        started = self._clock.monotonic()
-        sampled = loaded.runner.run(step)
-        outputs = loaded.scheduler.settle(step, sampled)
-        duration_ns = time.perf_counter_ns() - began
-        self.times.add(duration_ns)
+        step = flight.step
+        began = max(flight.launched_ns, self._settled_ns)  # scheduled ahead, it waits for the one before
+        started = self._clock.monotonic() - (time.perf_counter_ns() - began) / 1e9
+        outputs = loaded.scheduler.settle(step, flight.land())
+        self._settled_ns = time.perf_counter_ns()
+        self.times.add(self._settled_ns - began)
         self.tokens += len(outputs)
         self._metrics.stepped(step, outputs, loaded.scheduler, started, self._clock.monotonic())
         self._publish(outputs)

@@ -6,7 +6,7 @@ operations are what small models are bound by (see docs/engine.md).
 
 import math
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Any, Protocol, cast
 
 import torch
 from torch.nn.functional import embedding, linear, rms_norm, silu
@@ -72,8 +72,8 @@ class Model:
     def __init__(self, arch: Architecture, weights: Weights, positions: int) -> None:
         self.arch = arch
         self._weights = weights
-        self._layers = [_layer_weights(weights, layer) for layer in range(arch.layers)]
-        self._head = weights["embed"] if arch.tied else weights["head"]
+        self._layers: list[Mapping[str, Any]] = [_layer_weights(weights, layer) for layer in range(arch.layers)]
+        self._head: Any = weights["embed"] if arch.tied else weights["head"]
         frequencies = weights.get("rope_factors")
         turns = rotary_frequencies(arch.rope, arch.head_dim)
         if frequencies is not None:  # GGUF carries llama3's stretching as one divisor a pair
@@ -86,20 +86,27 @@ class Model:
         """Hidden states (T, hidden) of ``tokens`` (T,) at ``positions`` (T,), before the last norm."""
         x = embedding(tokens, self._weights["embed"])
         turn = self._cos[positions][:, None, :], self._sin[positions][:, None, :]
-        for number, layer in enumerate(self._layers):
+        for number, layer in enumerate(self._stack()):
             x = x + self._attention(number, layer, self._norm(x, layer["attention_norm"]), turn, backend)
             x = x + _feed_forward(layer, self._norm(x, layer["feed_norm"]))
         return x
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
         """Scores (rows, vocab), float32, of the token after each of these hidden states (rows, hidden)."""
-        return _project(self._norm(hidden, self._weights["norm"]), self._head).float()
+        return _project(self._norm(hidden, self._weights["norm"]), self._last()).float()
+
+    def _stack(self) -> list[Mapping[str, Any]]:
+        """The layers' weights, as the step under way takes them."""
+        return self._layers
+
+    def _last(self) -> Any:
+        return self._head
 
     def _norm(self, x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
         return rms_norm(x, weight.shape, weight, self.arch.norm_eps)
 
-    def _attention(self, number: int, layer: Weights, x: torch.Tensor, turn: tuple[torch.Tensor, torch.Tensor],
-                   backend: Backend) -> torch.Tensor:  # fmt: skip
+    def _attention(self, number: int, layer: Mapping[str, Any], x: torch.Tensor,
+                   turn: tuple[torch.Tensor, torch.Tensor], backend: Backend) -> torch.Tensor:  # fmt: skip
         arch = self.arch
         joined = _project(x, layer["qkv"], layer.get("qkv_bias")).view(len(x), -1, arch.head_dim)
         both, v = joined[:, : arch.heads + arch.kv_heads], joined[:, arch.heads + arch.kv_heads :]
@@ -111,8 +118,13 @@ class Model:
         return _project(answer.reshape(len(x), -1), layer["out"])
 
 
-def _project(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
-    """``linear``, which MKL does half as fast for two to eight rows as the product the other way round."""
+def _project(x: torch.Tensor, weight: Any, bias: torch.Tensor | None = None) -> torch.Tensor:
+    """``linear``, which MKL does half as fast for two to eight rows as the product the other way round.
+
+    A weight that is no tensor is packed, and multiplies itself (engine/packed.py).
+    """
+    if not isinstance(weight, torch.Tensor):
+        return cast("torch.Tensor", weight(x, bias))
     if x.device.type == "cpu" and bias is None and 2 <= len(x) <= 8:
         return (weight @ x.t()).t()
     return linear(x, weight, bias)
@@ -123,7 +135,7 @@ def _layer_weights(weights: Weights, layer: int) -> Weights:
     return {name.removeprefix(start): tensor for name, tensor in weights.items() if name.startswith(start)}
 
 
-def _feed_forward(layer: Weights, x: torch.Tensor) -> torch.Tensor:
+def _feed_forward(layer: Mapping[str, Any], x: torch.Tensor) -> torch.Tensor:
     gate, up = _project(x, layer["gate_up"]).chunk(2, dim=-1)
     return _project(silu(gate) * up, layer["down"])
 

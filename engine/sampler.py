@@ -49,9 +49,24 @@ class Sampled:
         self.tokens = tokens  # (rows,)
         self._rows = rows
         self._likely = likely
+        self._there: torch.cuda.Event | None = None
+
+    def sent(self) -> "Sampled":
+        """Itself, on its way to the host: ``host`` then waits for this step alone, not for what is launched later."""
+        if not self.tokens.is_cuda:
+            return self
+        likely = self._likely
+        if likely is not None:
+            likely = _Likely(likely.rows, _send(likely.chosen), _send(likely.best), _send(likely.tokens))
+        sent = Sampled(_send(self.tokens), self._rows, likely)
+        sent._there = torch.cuda.Event()  # type: ignore[no-untyped-call]
+        sent._there.record()
+        return sent
 
     def host(self) -> list[int]:
         """The tokens; waits for the device, once. Logprobs that were asked for are left in their sequences."""
+        if self._there is not None:
+            self._there.synchronize()
         likely = self._likely
         if likely is None:
             return [int(token) for token in self.tokens.tolist()]
@@ -61,6 +76,10 @@ class Sampled:
             pairs = zip(tokens[place][: row.rule.logprobs], best[place], strict=False)
             row.sequence.logprobs[row.position] = TokenLogprobs(chosen[place], tuple(pairs))
         return [int(token) for token in self.tokens.tolist()]
+
+
+def _send(values: torch.Tensor) -> torch.Tensor:
+    return torch.empty_like(values, device="cpu", pin_memory=True).copy_(values, non_blocking=True)
 
 
 def uniform(seed: int, position: int) -> float:

@@ -14,6 +14,8 @@ from collections.abc import Sequence as Tokens
 
 from engine.sequence import Sequence
 
+DRAFT_ROWS = {"cpu": 8, "cuda": 64}  # of a step: more take longer than reading the weights does (a GPU's ridge: ~200)
+
 
 class Speculation:
     """The rule of drafts of one engine, and its counts. ``tokens`` 0 drafts nothing."""

@@ -1,0 +1,67 @@
+from pathlib import Path
+
+import pytest
+import torch
+
+from engine.config import EngineConfig
+from engine.loading import load_model
+from engine.packed import Int8, Packed, packs
+from engine.sequence import Sequence
+from tests.engine.replica import settings
+from tests.engine.test_runner import generate, wish
+
+
+@pytest.mark.parametrize("rows", [1, 2, 8, 16, 100])
+@pytest.mark.parametrize("biased", [False, True])
+def test_a_packed_matrix_multiplies_as_it_did(rows: int, biased: bool) -> None:
+    dice = torch.Generator().manual_seed(1)
+    weight, x, bias = (torch.randn(*shape, generator=dice) for shape in ((96, 40), (rows, 40), (96,)))
+    wanted = torch.nn.functional.linear(x, weight, bias if biased else None)
+    torch.testing.assert_close(Packed(weight)(x, bias if biased else None), wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_an_int8_matrix_multiplies_nearly_as_it_did() -> None:
+    dice = torch.Generator().manual_seed(1)
+    weight, x, bias = (torch.randn(*shape, generator=dice) for shape in ((96, 40), (8, 40), (96,)))
+    wanted = torch.nn.functional.linear(x, weight, bias)
+    found = Int8(weight, bias)(x, None)
+    assert float((found - wanted).norm() / wanted.norm()) < 0.02
+
+
+def test_large_values_do_not_overflow() -> None:
+    weight, x = torch.full((16, 512), 3.0), torch.full((4, 512), 5.0)
+    torch.testing.assert_close(Int8(weight)(x, None), x @ weight.t(), rtol=0.02, atol=0.0)
+
+
+class Watched:
+    """Counts the rows that meet an int8 head."""
+
+    def __init__(self, head: Int8) -> None:
+        self._head = head
+        self.rows: list[int] = []
+
+    def __call__(self, x: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+        self.rows.append(len(x))
+        return self._head(x, bias)
+
+
+def test_only_steps_without_a_prompt_run_in_int8(tiny_model: Path) -> None:
+    model = load_model(settings(tiny_model, quantization="int8"))
+    whole = model.runner._model
+    watched = whole._small_head = Watched(whole._small_head)  # type: ignore[attr-defined]
+    first: list[Sequence] = [wish("a", 1, 1), wish("b", 20, 1)]
+    generate(model, first)
+    assert watched.rows == []
+    generate(model, [wish("c", 1, 5), wish("d", 20, 5)])
+    assert watched.rows == [2, 2, 2, 2]
+
+
+def test_weights_that_replicas_share_are_not_packed(tmp_path: Path) -> None:
+    def config(**changes: object) -> EngineConfig:
+        return settings(tmp_path, **changes)
+
+    like = torch.empty(0)
+    assert packs(config(), like)
+    assert not packs(config(cache_dir=tmp_path), like)
+    assert packs(config(cache_dir=tmp_path, quantization="int8"), like)
+    assert not packs(config(), like.bfloat16())
