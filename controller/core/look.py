@@ -13,7 +13,9 @@ from controller.core.placement.shortage import why_short
 from controller.core.policy import pause
 from controller.core.repairs.workflow import phase_of
 from controller.core.replicas import restart
+from vocab.activity import activity
 from vocab.lines import FinalLine, Subject
+from vocab.readings import Readings
 from vocab.states import Health, Level, Phase, ReplicaState
 
 CANNOT_RUN = frozenset({ReplicaState.STRANDED, ReplicaState.DRAINING, ReplicaState.FAILED, ReplicaState.CRASH_LOOP})
@@ -95,10 +97,16 @@ def _gpu(fleet: Fleet, gpu: Gpu, now: float) -> GpuView:
         conditions=() if clear else tuple(fleet.conditions_on(subject)),
         incidents=() if clear else tuple(fleet.ledger.incidents_of.get(subject, ())),
         readings=status.readings if status else None,
+        activity=_does(status.readings) if status else None,
         error=status.error if status else None,
         replica=living[0].id if living else None,
         used_by=tuple(dict.fromkeys(restart.owner(fleet, each) for each in living if each.observed)),
     )
+
+
+def _does(readings: Readings | None) -> str | None:
+    found = activity(readings)
+    return None if found is None else str(found)
 
 
 def replica(fleet: Fleet, replica: Replica) -> ReplicaView:

@@ -9,7 +9,10 @@ from vocab.readings import Readings
 
 
 class GpuView(msgspec.Struct, frozen=True, kw_only=True):
-    """A GPU. ``state`` is the one word; ``replica`` the one that is placed on it; ``error`` why it cannot be read."""
+    """A GPU. ``state`` is the one word; ``replica`` the one that is placed on it; ``error`` why it cannot be read.
+
+    ``activity``: what it does with its time, in words (vocab.activity); None while its counters do not say.
+    """
 
     uuid: str
     node: str
@@ -26,6 +29,7 @@ class GpuView(msgspec.Struct, frozen=True, kw_only=True):
     conditions: tuple[ConditionLine, ...] = ()
     incidents: tuple[str, ...] = ()
     readings: Readings | None = None
+    activity: str | None = None
     error: str | None = None
     replica: str | None = None
     used_by: tuple[str, ...] = ()  # owners of what runs there and is not Corral's

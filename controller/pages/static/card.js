@@ -24,6 +24,7 @@ export function createCard(gpu) {
       meter("SM active", "Share of SM cycles with work: what the GPU really does"),
       meter("memory", "Device memory in use")),
     make("p", { class: "figures" }, make("span", { title: "GPU temperature" }), make("span", { title: "Power draw and its limit" })),
+    make("p", { class: "activity", title: "What it does with its time, by SM, tensor and memory activity, clock and power" }),
     make("div", { class: "tags" }));
 }
 
@@ -44,6 +45,9 @@ export function updateCard(card, gpu) {
   const [temperature, power] = card.querySelectorAll(".figures span");
   temperature.textContent = figure(readings.temperature_c, "°C");
   power.textContent = readings.power_limit_w ? `${figure(readings.power_w, "")}/ ${figure(readings.power_limit_w, "W")}` : figure(readings.power_w, "W");
+  const activity = card.querySelector(".activity");
+  activity.textContent = gpu.fresh && gpu.activity ? gpu.activity : "";
+  activity.dataset.tone = /^(hung|throttled)/.test(activity.textContent) ? "bad" : /^(launch|starved)/.test(activity.textContent) ? "warn" : "good";
   fill(card.querySelector(".tags"), [gpu.replica, gpu.holds, gpu.conditions, gpu.error], () => tags(gpu));
 }
 

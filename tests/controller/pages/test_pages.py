@@ -29,6 +29,7 @@ DEPLOYMENTS = (DeploymentConfig(name="chat", replicas=2, model="smollm2"),)
 BUSY = Readings(
     utilization_ratio=1.0,
     sm_active_ratio=0.12,
+    dram_active_ratio=0.05,
     temperature_c=61.0,
     power_w=402.0,
     power_limit_w=700.0,
@@ -87,6 +88,7 @@ async def _shows_the_fleet(page: Page) -> None:
     await expect(busy.locator(".meter").nth(1)).to_have_text("SM active12 %")
     await expect(busy.locator(".meter").nth(2)).to_have_text("memory61 GiB")
     await expect(busy.locator(".figures")).to_have_text("61 °C402 / 700 W")
+    await expect(busy.locator(".activity")).to_have_text("launch-bound: 12% of the chip used")
     await expect(busy.locator(".bar").nth(1)).to_have_attribute("style", re.compile("12%"))
 
 
