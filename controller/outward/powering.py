@@ -57,7 +57,7 @@ class Powering:
         async with asyncio.TaskGroup() as tasks:
             while True:
                 await asyncio.sleep(self._look_s)
-                view = self._conductor.look() if self._conductor.decides else None
+                view = self._conductor.look() if self._powers and self._conductor.decides else None
                 for action in view.actions if view is not None else ():
                     node = action.subject.node or ""
                     if action.of is ActionKind.POWER_CYCLE and node in self._powers and node not in self._at_work:

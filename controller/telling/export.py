@@ -78,8 +78,8 @@ class Export(Exposition):
         self._series = NodeSeries()
         self.snapshot: Callable[[], Snapshot | None] = lambda: None
         self.gauge("corral_controller_build_info").labels(version).set(1)
-        for outcome in ("stored", "malformed", "refused"):
-            self.counter("corral_ingest_batches_total").labels(outcome)
+        batches = self.counter("corral_ingest_batches_total")
+        self._batches = {outcome: batches.labels(outcome) for outcome in ("stored", "malformed", "refused")}
         for outcome in ("stored", "repeated"):
             self.counter("corral_ingest_items_total").labels(outcome)
         for kind in KIND.values():
@@ -94,7 +94,7 @@ class Export(Exposition):
 
     def batch(self, outcome: str, seconds: float) -> None:
         """A batch was answered: stored, malformed or refused."""
-        self.counter("corral_ingest_batches_total").labels(outcome).inc()
+        self._batches[outcome].inc()
         self.histogram("corral_ingest_seconds").observe(seconds)
 
     def records(self, stored: int, repeated: int) -> None:
