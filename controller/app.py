@@ -19,6 +19,7 @@ from controller.api.openapi import document
 from controller.api.orders import Orders
 from controller.api.policies import Policies
 from controller.api.reads import Reads
+from controller.api.rollups import RollupRoutes
 from controller.api.route import Route, add_routes
 from controller.api.tokens import TokenRoutes
 from controller.api.verdicts import Verdicts
@@ -82,8 +83,8 @@ class Controller:
         self.liveness = Liveness(self.conductor, self.tls.client)
         self.powering = Powering(self.conductor, clock, powers(config.power, config.nodes_of))
         self.tokens = Tokens(store, clock)
-        lemons = Lemons(store, self.conductor, clock)
-        self.housekeeping = Housekeeping(store, clock, self.export, config.keep_days, self._leads, lemons)
+        self.lemons = Lemons(store, self.conductor, clock, config.lemons)
+        self.housekeeping = Housekeeping(store, clock, self.export, config.keep_days, self._leads, self.lemons)
         self.parts = Parts(self.conductor, store, AgentRecords(self.tls.client, config.agents_token_path))
         self.shelf = Shelf(Path(config.state_dir) / "bundles")
         self.shelving = Shelving(self.conductor, store, self.parts, self.shelf, clock)
@@ -136,7 +137,8 @@ class Controller:
             *Agents(self.conductor, self.dispatch, self.reports, self.export, self.config.gateways).routes(),
             *TokenRoutes(self.tokens, access).routes(),
             *Policies(self.conductor, self.store, self._clock).routes(),
-            *Cards(self.store, self._clock).routes(),
+            *Cards(self.store, self.lemons).routes(),
+            *RollupRoutes(self.store, self.config.nodes_of).routes(),
             *Verdicts(self.conductor, self.store, self._clock).routes(),
             *VersionRoutes(self.conductor).routes(),
         ]

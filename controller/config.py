@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import msgspec
 
 from controller.adapters.config import HookConfig, KubernetesConfig, SlurmConfig
+from controller.core.fleet.lemons import Thresholds
 from controller.core.fleet.stimuli import Managing
 from controller.door.limits import PER_S
 from controller.notify.config import WebhookConfig
@@ -122,6 +123,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     tls_client_ca: str | None = None  # whoever connects shows a certificate of this authority; a node's names the node
     tls_client_required: bool = True  # false: people and Prometheus may come without one, nodes never
     requests_per_s: Annotated[float, msgspec.Meta(ge=0)] = PER_S  # of one token from one address; 0: as many as come
+    lemons: Thresholds = Thresholds()  # from where on a card stands out among those of its board
     log_json: bool = False
     keep_days: Annotated[float, msgspec.Meta(gt=0)] = 30.0  # finished history older than this is pruned
 

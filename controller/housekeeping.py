@@ -9,6 +9,7 @@ from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
 from controller import garbage
 from controller.lemons import Lemons
+from controller.store import shared
 from controller.store.prune import prune
 from controller.store.rollup import forget, roll_up
 from controller.store.store import Store
@@ -21,7 +22,7 @@ log = logging.getLogger(__name__)
 DAY_S = 86_400.0
 PRUNE_EVERY_S = 3600
 ROLL_EVERY_S = 300
-LEMONS_EVERY_S = 6 * 3600
+LEMONS_EVERY_S = 3600
 GARBAGE_EVERY_S = DAY_S  # a second or two at 12,500 nodes, in which nothing else is done
 _OUTCOMES = {EVENT_JOB_ERROR: "failed", EVENT_JOB_MAX_INSTANCES: "skipped", EVENT_JOB_MISSED: "missed"}
 
@@ -69,7 +70,7 @@ class Housekeeping:
 
     async def tell_lemons(self) -> None:
         """Tell of the cards that are lemons."""
-        await self._run("lemons", self._lemons.tell)
+        await self._run("lemons", self._tell_lemons)
 
     async def prune(self) -> None:
         """Forget finished history older than the configured days, and rollups that are kept no longer."""
@@ -80,13 +81,22 @@ class Housekeeping:
         log.debug("garbage was collected", extra={"objects": garbage.collect()})
         self._export.job("garbage", "done")
 
+    async def _tell_lemons(self) -> None:
+        self._export.lemons(await self._lemons.tell())
+
     async def _roll_up(self) -> None:
         await roll_up(self._store, self._clock.now())
+        if self._store.database.shared:
+            async with self._store.noting() as connection:
+                self._export.inbox_failed(await shared.failed(connection))
 
     async def _prune(self) -> None:
         await self._roll_up()  # what is not rolled up must not go
         gone = await prune(self._store, self._clock.now() - self._keep_s)
         gone += await forget(self._store, self._clock.now())
+        if self._store.database.shared:
+            async with self._store.noting() as connection:
+                gone += await shared.forget_failed(connection, self._keep_s)
         if gone:
             log.info("old history was pruned", extra={"rows": gone})
 

@@ -7,12 +7,11 @@ import msgspec
 from controller.api.paging import PAGE, Limit, Paged, PageQuery, behind
 from controller.api.route import Call, Route, not_found
 from controller.core.fleet.lemons import Lemon
+from controller.lemons import Lemons
 from controller.store import cards
 from controller.store.card_history import CardHistory, history
 from controller.store.cards import Card
-from controller.store.lemons import judged
 from controller.store.store import Store
-from vocab.clock import Clock
 
 Name = Annotated[str, msgspec.Meta(max_length=300)]
 
@@ -35,9 +34,9 @@ class LemonQuery(msgspec.Struct, frozen=True, kw_only=True):
 class Cards:
     """The routes over the ledger of cards."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store, lemons: Lemons) -> None:
         self._store = store
-        self._clock = clock
+        self._lemons = lemons
 
     def routes(self) -> list[Route]:
         """The rows."""
@@ -91,8 +90,7 @@ class Cards:
             return await history(connection, found)
 
     async def lemons(self, call: Call) -> list[Lemon]:
-        """Lemons, as far as the rollups have come."""
+        """Lemons, as they were judged within the last hour."""
         query: LemonQuery = call.query
-        async with self._store.reading() as connection:
-            found = await judged(connection, self._clock.now())
+        found = await self._lemons.found()
         return [each for each in found if each.lemon or query.all][: query.limit]

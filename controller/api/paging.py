@@ -57,12 +57,11 @@ def behind(query: PageQuery) -> str | None:
     try:
         return base64.b64decode(query.cursor.encode(), altchars=b"-_", validate=True).decode()
     except (binascii.Error, ValueError) as error:
-        raise InputError(
-            f"`cursor` is {query.cursor[:40]!r}: it must be the `next` of an answer of this list"
-        ) from error
+        raise wrong_cursor(query) from error
 
 
-def _wrong(query: PageQuery) -> InputError:
+def wrong_cursor(query: PageQuery) -> InputError:
+    """What is said of a cursor that no answer has given."""
     return InputError(f"`cursor` is {str(query.cursor)[:40]!r}: it must be the `next` of an answer of this list")
 
 
@@ -72,7 +71,7 @@ def before(query: PageQuery) -> int | None:
     if named is None:
         return None
     if not named.isdecimal() or not named.isascii() or len(named) > 18:
-        raise _wrong(query)
+        raise wrong_cursor(query)
     return int(named)
 
 

@@ -58,13 +58,19 @@ class DiffBody(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PolicyDiff(msgspec.Struct, frozen=True, kw_only=True):
-    """What differs, and what both decide over the last 30 days of this fleet, of which ``events`` were played."""
+    """What differs, and what both decide over the last 30 days of this fleet.
+
+    ``events`` were played, the latest of the ``stored`` ones of that time, from ``first`` on (None: there are none), on
+    nodes that were taken to be idle and at level repair, where each repair works.
+    """
 
     before: str
     after: str
     differences: tuple[Difference, ...]
     since: float
     events: int
+    stored: int
+    first: float | None
     decided: tuple[Count, ...]
 
 
@@ -195,6 +201,8 @@ class Policies:
             differences=differences(now, then, codes.ROWS),
             since=since,
             events=sum(hasattr(each.item, "event") for each in story.told),
+            stored=story.stored,
+            first=story.told[0].at if story.told else None,
             decided=decided,
         )
 

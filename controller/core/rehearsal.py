@@ -46,6 +46,7 @@ class Past(msgspec.Struct, frozen=True, kw_only=True):
     facts: tuple[NodeFacts, ...]
     shape: Shaped
     told: tuple[Told, ...]
+    stored: int = 0  # events there are of that time, of which the latest are told
 
 
 def rehearse(settings: Settings, past: Past) -> list[Deed]:

@@ -3,7 +3,7 @@
 from sqlalchemy import and_, func, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from controller.core.fleet.lemons import WINDOW_S, Lemon, Tally, lemons, signals
+from controller.core.fleet.lemons import DEFAULT, WINDOW_S, Lemon, Tally, Thresholds, lemons, signals
 from controller.store.rollup import DAY
 from controller.store.tables import cards, rollups
 from vocab.catalogue import codes
@@ -15,7 +15,7 @@ FAULTS = frozenset(
 )
 
 
-async def judged(connection: AsyncConnection, now: float) -> list[Lemon]:
+async def judged(connection: AsyncConnection, now: float, thresholds: Thresholds = DEFAULT) -> list[Lemon]:
     """The cards with signals that count in the 28 days before ``now``, the worst first."""
     since = now - WINDOW_S
     columns = (rollups.c.gpu, rollups.c.start, rollups.c.measure, rollups.c.name, rollups.c.value)
@@ -34,4 +34,4 @@ async def judged(connection: AsyncConnection, now: float) -> list[Lemon]:
     sizes = {row[0]: row[1] for row in await connection.execute(counted)}
     mine = select(cards.c.uuid, cards.c.board).where(cards.c.uuid.in_(select(rollups.c.gpu).where(*wanted)))
     boards = {row.uuid: row.board for row in await connection.execute(mine)}
-    return lemons(found, boards, sizes)
+    return lemons(found, boards, sizes, thresholds)

@@ -2,7 +2,7 @@
 
 import msgspec
 from msgspec.structs import replace
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from controller.core.fleet.stimuli import Shaped
@@ -26,7 +26,9 @@ async def past(connection: AsyncConnection, shape: Shaped, since: float, most: i
     if told:
         told += await _returned(connection, {event.id: event for event in said}, told[0].at)
     facts = tuple(await read.node_facts(connection))
-    return Past(facts=facts, shape=shape, told=tuple(sorted(told, key=lambda each: each.at)))
+    counted = select(func.count()).select_from(events).where(events.c.at >= since)
+    stored = len(said) if len(said) < most else int((await connection.execute(counted)).scalar_one())
+    return Past(facts=facts, shape=shape, told=tuple(sorted(told, key=lambda each: each.at)), stored=stored)
 
 
 def _is_told(event: Event) -> bool:

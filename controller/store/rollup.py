@@ -8,17 +8,17 @@ the rest of the time. Changes count when the controller took them in, not by the
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import delete, func, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from controller.store import change
 from controller.store.change import Change
 from controller.store.read import changes_after, counter
 from controller.store.store import Store
-from controller.store.tables import changes, counters, rolling, rollups
+from controller.store.tables import cards, changes, counters, rolling, rollups
 from controller.store.transaction import Transaction
 from vocab.events import Severity
 from vocab.lines import ActionLine, EventLine, HoldLine, NoteLine, StateLine
@@ -257,6 +257,55 @@ class _Book:
             row = self._row(f"gpu:{gpu}")
             if row.guest != replica:
                 self._put(msgspec.structs.replace(row, guest=replica))
+
+
+class Rollup(msgspec.Struct, frozen=True):
+    """A sum: of the hour or day that begins at ``start`` (seconds since the epoch, UTC). See the module for measures.
+
+    ``gpu`` and ``deployment`` are empty where it is of none. ``value``: how many, or seconds of the measure ``state``.
+    """
+
+    start: int
+    gpu: str
+    deployment: str
+    measure: str
+    name: str
+    value: float
+
+
+Place = tuple[Annotated[int, msgspec.Meta(ge=0, le=10**12)], str, str, str, str]  # the key of a rollup within its span
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """Which rollups: ``equal`` by column; ``nodes``: of GPUs that were last seen there."""
+
+    span: int
+    since: float | None = None
+    until: float | None = None
+    nodes: tuple[str, ...] | None = None
+    equal: dict[str, str] = {}
+
+
+async def rollups_after(
+    connection: AsyncConnection, wanted: Wanted, place: Place | None, limit: int
+) -> tuple[list[Rollup], Place | None]:
+    """At most ``limit`` rollups behind ``place``, the earliest first, and the place of the next page, if any."""
+    columns = (rollups.c.start, rollups.c.gpu, rollups.c.deployment, rollups.c.measure, rollups.c.name)
+    query = select(*columns, rollups.c.value).where(rollups.c.span == wanted.span).order_by(*columns).limit(limit + 1)
+    if wanted.since is not None:
+        query = query.where(rollups.c.start >= wanted.since)
+    if wanted.until is not None:
+        query = query.where(rollups.c.start < wanted.until)
+    if wanted.nodes is not None:
+        query = query.where(rollups.c.gpu.in_(select(cards.c.uuid).where(cards.c.node.in_(wanted.nodes))))
+    for name, value in wanted.equal.items():
+        query = query.where(rollups.c[name] == value)
+    if place is not None:
+        query = query.where(rollups.c.start >= place[0], tuple_(*columns) > place)
+    found = [Rollup(*row) for row in await connection.execute(query)]
+    shown = found[:limit]
+    last = shown[-1] if len(found) > limit else None
+    return shown, None if last is None else (last.start, last.gpu, last.deployment, last.measure, last.name)
 
 
 async def sums(connection: AsyncConnection, span: int, since: float, **wanted: Any) -> list[dict[str, Any]]:

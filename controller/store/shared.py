@@ -127,6 +127,18 @@ async def put_aside(connection: AsyncConnection, row: int, why: str) -> None:
     await connection.execute(update(inbox).where(inbox.c.id == row).values(failed=why))
 
 
+async def failed(connection: AsyncConnection) -> int:
+    """How many rows are put aside."""
+    aside = select(func.count()).select_from(inbox).where(inbox.c.failed.is_not(None))
+    return int((await connection.execute(aside)).scalar_one())
+
+
+async def forget_failed(connection: AsyncConnection, kept_s: float) -> int:
+    """Delete the rows that were put aside so long ago that nobody looks at them any more; how many there were."""
+    old = delete(inbox).where(inbox.c.failed.is_not(None), inbox.c.at < NOW - kept_s)
+    return (await connection.execute(old)).rowcount
+
+
 async def answers(connection: AsyncConnection, keys: Collection[str]) -> dict[str, str]:
     """The answers to what was posted under these keys, each given once."""
     there = delete(inbox).where(inbox.c.key.in_(keys), inbox.c.answer.is_not(None))

@@ -135,6 +135,14 @@ class Export(Exposition):
         """A notice was sent, refused by its receiver (and dropped), or failed (and is sent again)."""
         self.counter("corral_webhook_notices_total").labels(webhook, outcome).inc()
 
+    def lemons(self, by_board: Mapping[str, int]) -> None:
+        """How many cards are lemons now, by board."""
+        self._replace("corral_lemons", {(board,): count for board, count in by_board.items()})
+
+    def inbox_failed(self, count: int) -> None:
+        """How much of what reached other controllers could not be thought about, and is kept aside."""
+        self.gauge("corral_inbox_failed").set(count)
+
     def job(self, job: str, outcome: str) -> None:
         """A housekeeping job ended: done, failed, skipped or missed."""
         self.counter("corral_jobs_total").labels(job, outcome).inc()

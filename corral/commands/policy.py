@@ -51,12 +51,20 @@ def diff(file: Path | None, url: str, as_json: bool) -> int:
         click.echo(msgspec.json.encode(found))
     else:
         _show_differences(found["differences"])
-        since = _when(found["since"])[:10]
-        click.echo(
-            f"over the {_many(found['events'], 'event')} of this fleet since {since}, each node at level repair:"
-        )
+        click.echo(_played(found))
         _show_decided(found["decided"])
     return FOUND if found["differences"] or _changed(found["decided"]) else 0
+
+
+def _played(found: dict[str, Any]) -> str:
+    """What the numbers rest on."""
+    since = _when(found["since"])[:10]
+    told = f"over the {_many(found['events'], 'event')} of this fleet since {since}"
+    if found["stored"] > found["events"] and found["first"] is not None:
+        first = _when(found["first"])
+        every = _many(found["stored"], "event")
+        told = f"over {found['events']} of the {every} of this fleet since {since}, those from {first} on"
+    return f"{told}, on nodes taken to be idle and at level repair, where each repair works:"
 
 
 @command.command(help="Play recordings under two policies and print what they decide differently: that in force (if no "

@@ -31,6 +31,25 @@ _DRIVERS = (
             source="github.com/XuehaiPan/nvitop issues 75 and 88, pull request 79",
         ),
     ),
+    _Drivers(
+        "525",
+        "525.105.17",
+        KnownBad(
+            what="GSP RPC time-outs (Xid 119) that this series brought with its first release",
+            remedy="driver 525.105.17 or newer",
+            source="docs.nvidia.com/datacenter/tesla/pdf/NVIDIA_Data_Center_GPU_Driver_Release_Notes_525_v3.0.pdf,"
+            " as quoted in github.com/NVIDIA/open-gpu-kernel-modules issue 446",
+        ),
+    ),
+    _Drivers(
+        "570",
+        "570.133.20",
+        KnownBad(
+            what="GPU accounting follows a stale pointer in the kernel (a NULL pointer) since this series began",
+            remedy="driver 570.133.20 or newer, or no accounting mode",
+            source="docs.nvidia.com/datacenter/tesla/tesla-release-notes-570-133-20, fixed issues",
+        ),
+    ),
 )
 _GSP = KnownBad(
     what="GSP firmware of another release than the driver",

@@ -122,5 +122,11 @@ CONTROLLER: tuple[Metric, ...] = (
         "Notices of a webhook: sent, refused by its receiver and dropped, failed and to be sent again.",
         ("webhook", "outcome"),
     ),
+    Metric("corral_lemons", Kind.GAUGE, "Cards that stand out among the others of their board, hourly.", ("board",)),
+    Metric(
+        "corral_inbox_failed",
+        Kind.GAUGE,
+        "Of several controllers: batches and orders that could not be thought about, and are kept aside.",
+    ),
     Metric("corral_jobs_total", Kind.COUNTER, "Housekeeping jobs by outcome.", ("job", "outcome")),
 )

@@ -9,15 +9,33 @@ a new check) makes no lemon. Faults that programs cause are none of the card's.
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
+from typing import Annotated
 
 import msgspec
 
 WINDOW_S = 28 * 86_400.0
-LEAST = {"fault_days": 3.0, "fault_codes": 2.0, "holds": 3.0, "repairs": 2.0}  # below it a signal says nothing
-USUAL = 0.1  # taken for the mean of peers where it is less or nobody knows: some failures are chance
-TIMES = 10.0  # as much as peers have, from which on a signal counts; lemons have 20 to 50 times as much
-SCORE = 2.5  # the sum of the decimal logarithms of those ratios, from which on a card is a lemon
-SIGNALS = 2  # that must count: one alone has many causes
+At = Annotated[float, msgspec.Meta(gt=0)]
+
+
+class Thresholds(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """From where on a signal counts, and a card is a lemon.
+
+    The window is the study's. It set its thresholds by hand, for its own fleet, so these are our judgement;
+    that lemons have 20 to 50 times as much as their peers (1 to 2 % of the nodes) is from fleets that told of theirs.
+    """
+
+    fault_days: At = 3.0  # below it a signal says nothing
+    fault_codes: At = 2.0
+    holds: At = 3.0
+    repairs: At = 2.0
+    usual: At = 0.1  # taken for the mean of peers where it is less or nobody knows: some failures are chance
+    times: At = 10.0  # as much as peers have, from which on a signal counts
+    score: At = 2.5  # the sum of the decimal logarithms of those ratios, from which on a card is a lemon
+    signals: Annotated[int, msgspec.Meta(ge=1, le=4)] = 2  # that must count: one alone has many causes
+
+
+SIGNALS = ("fault_days", "fault_codes", "holds", "repairs")
+DEFAULT = Thresholds()
 
 
 class Signal(msgspec.Struct, frozen=True):
@@ -68,7 +86,10 @@ def signals(tallies: Iterable[Tally], faults: frozenset[str]) -> dict[str, Count
 
 
 def lemons(
-    found: Mapping[str, Mapping[str, float]], boards: Mapping[str, str | None], sizes: Mapping[str | None, int]
+    found: Mapping[str, Mapping[str, float]],
+    boards: Mapping[str, str | None],
+    sizes: Mapping[str | None, int],
+    thresholds: Thresholds = DEFAULT,
 ) -> list[Lemon]:
     """The cards with a signal that counts, the worst first. ``sizes``: how many cards there are of each board."""
     sums: dict[tuple[str | None, str], float] = defaultdict(float)
@@ -80,9 +101,9 @@ def lemons(
         board = boards.get(gpu)
         peers = max(0, sizes.get(board, 1) - 1)
         told = [
-            _signal(signal, values.get(signal, 0.0), sums[board, signal], peers, board)
-            for signal in LEAST
-            if values.get(signal, 0.0) >= LEAST[signal]
+            _signal(signal, values.get(signal, 0.0), sums[board, signal], peers, board, thresholds)
+            for signal in SIGNALS
+            if values.get(signal, 0.0) >= getattr(thresholds, signal)
         ]
         counts = tuple(signal for signal in told if signal.points > 0)
         if counts:
@@ -92,16 +113,16 @@ def lemons(
                     gpu=gpu,
                     board=board,
                     score=score,
-                    lemon=score >= SCORE and len(counts) >= SIGNALS,
+                    lemon=score >= thresholds.score and len(counts) >= thresholds.signals,
                     signals=counts,
                 )
             )
     return sorted(made, key=lambda each: (-each.score, each.gpu))
 
 
-def _signal(signal: str, value: float, total: float, peers: int, board: str | None) -> Signal:
+def _signal(signal: str, value: float, total: float, peers: int, board: str | None, thresholds: Thresholds) -> Signal:
     mean = (total - value) / peers if peers else 0.0
-    ratio = value / max(mean, USUAL)
-    points = round(math.log10(ratio), 2) if ratio >= TIMES else 0.0
+    ratio = value / max(mean, thresholds.usual)
+    points = round(math.log10(ratio), 2) if ratio >= thresholds.times else 0.0
     others = f"{peers} others of {board or 'an unknown board'} have {mean:.2f} on average" if peers else "no peers"
     return Signal(signal, value, round(mean, 4), peers, points, f"{signal} {value:g} in 28 days; {others}")

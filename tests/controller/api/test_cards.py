@@ -84,9 +84,33 @@ async def test_a_lemon_is_told_with_its_reasons_once_its_days_are_rolled_up(tmp_
     ]
     async with house(tmp_path, **database, clock=clock) as home:
         await home.post("agent/batch", batch(facts=facts()))
-        assert await home.get("lemons") == []
         await home.inside.store.commit(Write(at=began, lines=lines))
         await home.inside.housekeeping.roll_up()
         (found,) = await home.get("lemons", all="true")
         assert (found["gpu"], found["lemon"]) == (uuid(0), True)
         assert [signal["signal"] for signal in found["signals"]] == ["fault_days", "fault_codes"]
+
+
+async def test_lemons_are_judged_once_an_hour_and_by_the_thresholds_of_the_configuration(tmp_path: Path) -> None:
+    from controller.core.fleet.lemons import Thresholds
+    from controller.store.records import Write
+    from vocab.clock import VirtualClock
+    from vocab.events import epoch_s
+    from vocab.lines import EventLine, Subject
+
+    began = epoch_s(str(event(1).at))
+    clock = VirtualClock(began)
+    lines = [
+        EventLine(at=began - day * 86_400.0, subject=Subject(gpu=uuid(0)), event=event(day, code="xid:79"))
+        for day in range(20)
+    ]
+    async with house(tmp_path, clock=clock, lemons=Thresholds(score=1.0, signals=1)) as home:
+        await home.post("agent/batch", batch(facts=facts()))
+        assert await home.get("lemons") == []
+        await home.inside.store.commit(Write(at=began, lines=lines))
+        await home.inside.housekeeping.roll_up()
+        assert await home.get("lemons") == []
+        await home.inside.housekeeping.tell_lemons()
+        (found,) = await home.get("lemons")
+        assert (found["gpu"], found["lemon"]) == (uuid(0), True)
+        assert "corral_lemons{board=" in (await home.raw("GET", "/metrics"))[1]

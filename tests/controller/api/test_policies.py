@@ -136,7 +136,8 @@ async def test_a_comparison_tells_what_differs_and_what_the_last_days_would_have
         strict = await home.post("policy/diffs", {"content": STRICT})
         same = await home.post("policy/diffs", {})
         assert await numbers(home) == [(1, "builtin-1")]
-    assert (found["before"], found["after"], found["events"]) == ("builtin-1", "quiet", 2)
+    assert (found["before"], found["after"], found["events"], found["stored"]) == ("builtin-1", "quiet", 2, 2)
+    assert found["first"] > found["since"]
     (rule,) = found["differences"]
     assert rule["key"] == 'rules."xid:79"'
     assert rule["before"] == "critical, reboot_node: holds"

@@ -6,8 +6,10 @@ The cases come from schemathesis, the same ones each time; the controller is the
 import asyncio
 import threading
 from collections.abc import Iterator
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 import schemathesis
@@ -87,6 +89,36 @@ def test_every_answer_is_one_that_is_declared(served: Served, mode: GenerationMo
             )
 
         conforms()
+
+
+@pytest.mark.parametrize(
+    ("query", "headers", "status"),
+    [
+        ({}, {}, 200),
+        ({"after": "0"}, {}, 200),
+        ({"after": "999999999"}, {}, 200),
+        ({}, {"Last-Event-ID": "1"}, 200),
+        ({}, {"Last-Event-ID": "-1"}, 400),
+        ({}, {"Last-Event-ID": "x" * 300}, 400),
+        ({"after": "x"}, {}, 400),
+        ({"after": "-1"}, {}, 400),
+        ({"after": "9" * 40}, {}, 400),
+    ],
+)
+def test_the_stream_answers_as_is_declared(
+    served: Served, query: dict[str, str], headers: dict[str, str], status: int
+) -> None:
+    """It does not end, so only its beginning is read."""
+    declared = served.page["paths"]["/api/v1/watch"]["get"]["responses"][str(status)]["content"]
+    connection = HTTPConnection(served.url.removeprefix("http://"), timeout=TIMEOUT_S)
+    known = {"Authorization": f"Bearer {served.token}", **headers}
+    connection.request("GET", f"/api/v1/watch?{urlencode(query)}", headers=known)
+    answer = connection.getresponse()
+    assert answer.status == status
+    assert str(answer.getheader("Content-Type")).partition(";")[0] in declared
+    if status == 200:
+        assert answer.readline() == b": open\n"
+    connection.close()
 
 
 def can_be_wrong(operation: Any) -> bool:

@@ -1,6 +1,6 @@
 """A lemon fails again and again while its peers do not; a score says why."""
 
-from controller.core.fleet.lemons import SCORE, Lemon, Tally, lemons, signals
+from controller.core.fleet.lemons import DEFAULT, Lemon, Tally, lemons, signals
 
 FAULTS = frozenset({"xid:79", "xid:48", "xid:119"})
 DAY = 86_400
@@ -20,7 +20,7 @@ def judge(tallies: list[Tally], cards: int = 800) -> list[Lemon]:
 def test_a_card_that_fails_in_several_ways_is_a_lemon_and_says_why() -> None:
     (found,) = judge(bad("GPU-a"))
     assert found.lemon
-    assert found.score >= SCORE
+    assert found.score >= DEFAULT.score
     assert {signal.signal for signal in found.signals} == {"fault_days", "fault_codes", "holds", "repairs"}
     assert found.signals[0].text == "fault_days 6 in 28 days; 799 others of NVIDIA H200 have 0.00 on average"
     assert found.score == round(sum(signal.points for signal in found.signals), 2)
@@ -40,7 +40,7 @@ def test_faults_of_programs_are_not_the_cards() -> None:
 
 def test_one_signal_alone_makes_no_lemon() -> None:
     (found,) = judge([Tally("GPU-a", 0, "hold", "operator", 400.0)])
-    assert found.score >= SCORE
+    assert found.score >= DEFAULT.score
     assert not found.lemon
 
 
