@@ -40,6 +40,7 @@ observe_replicas = false
 level = "repair"
 """
 HELPER = f"""
+units = ["site-train@.service"]
 [replicas]
 models = ["/var/lib/corral/models"]
 [replicas.engines.torch]
@@ -306,3 +307,97 @@ def test_a_replicas_unit_is_as_closed_as_one_that_is_started_by_hand(node):
         "systemd-analyze", "security", "--no-pager", f"--threshold={EXPOSURE}", "corral-replica-closed.service"
     )
     assert analysed.returncode == 0, analysed.stdout[-400:]
+
+
+SITE = f"""
+[Service]
+ExecStart={PYTHON} /opt/fake/train.py {STATE}/virtual.state %i
+TimeoutStopSec=20
+Restart=always
+"""
+TRAIN = """
+import os, signal, sys
+from pathlib import Path
+from agent.virtual.state import VirtualState
+gpu = VirtualState.open(Path(sys.argv[1])).gpus[int(sys.argv[2])]
+def leave(*_):
+    gpu.process_count = 0
+    sys.exit(0)
+signal.signal(signal.SIGTERM, leave)
+gpu.processes[0].pid, gpu.processes[0].used_bytes = os.getpid(), 2**30
+gpu.process_count = 1
+while True:
+    signal.pause()
+"""
+WEAR = """
+import sys
+from pathlib import Path
+from agent.virtual.state import VirtualState
+VirtualState.open(Path(sys.argv[1])).gpus[int(sys.argv[2])].remap_failed = int(sys.argv[3])
+"""
+CALL = """
+import sys, urllib.request as u
+body = sys.argv[3].encode() if len(sys.argv) > 3 else None
+head = {"Content-Type": "application/json"}
+asked = u.Request("http://127.0.0.1:7400/api/v1/" + sys.argv[2], body, head, method=sys.argv[1])
+print(u.urlopen(asked, timeout=5).read().decode())
+"""
+
+
+def call(machine: Machine, *words: str) -> Any:
+    """The controller's answer; None while it gives none."""
+    done = machine.ran(PYTHON, "-c", CALL, *words)
+    return msgspec.json.decode(done.stdout) if done.returncode == 0 else None
+
+
+@pytest.fixture
+def site(node: Node) -> Iterator[Node]:
+    """The node with a controller of its own, a unit of the site on its last GPU, and the vendor's tool."""
+    machine = node.machine
+    node.desire()
+    machine.write("/opt/fake/train.py", TRAIN)
+    machine.write("/etc/systemd/system/site-train@.service", SITE)
+    machine.write("/usr/bin/nvidia-bug-report.sh", '#!/bin/sh\necho "report of $(id -un)" > "$2.gz"\n', "755")
+    machine.write("/run/controller.toml", 'listen = "127.0.0.1:7400"\nstate_dir = "/run/controller"\n')
+    changed = AGENT.replace("127.0.0.1:1", "127.0.0.1:7400").replace("observe_replicas = false", "")
+    machine.write("/etc/corral/agent.toml", changed, "640")
+    machine.run("systemctl", "daemon-reload")
+    controller = ("-m", "controller", "--config", "/run/controller.toml")
+    machine.run("systemd-run", "--quiet", "--unit=site-controller", PYTHON, *controller)
+    machine.run("systemctl", "start", "site-train@7.service")
+    machine.run("systemctl", "restart", "corral-agent.service")
+    yield node
+    machine.run("systemctl", "stop", "site-train@7.service", "site-controller.service")
+    machine.write("/etc/corral/agent.toml", AGENT, "640")
+    node.desire()
+
+
+def test_a_unit_of_the_site_is_stopped_for_a_fault_of_its_gpu_and_started_again_after_its_release(site):
+    machine, unit, gpu = site.machine, "site-train@7.service", site.gpus[7]
+
+    def seen() -> bool:
+        return unit + "@n1" in {each["replica"] for each in call(machine, "GET", "replicas") or ()}
+
+    def is_active(word: str) -> Callable[[], bool]:
+        return lambda: machine.show(unit, "ActiveState") == word
+
+    site.until(seen, "its work is observed")
+    first = machine.show(unit, "InvocationID")
+    machine.run(PYTHON, "-c", WEAR, f"{STATE}/virtual.state", "7", "1")
+    site.until(is_active("inactive"), "systemd has stopped it")
+    assert machine.show(unit, "NRestarts") == "0"
+
+    # nothing else was in the way: the GPU is for the vendor, with what root's tool says of it
+    bundles = site.until(lambda: call(machine, "GET", "bundles"), "a bundle of its quarantine")
+    assert (bundles[0]["subject"], bundles[0]["waits_for"]) == (gpu, [])
+    reports = machine.run("sh", "-c", f"cat {STATE}/evidence/*/nvidia-bug-report.log.gz")
+    assert reports == "report of root\n"
+
+    machine.run("kill", "-KILL", site.agent_pid())  # what was stopped is on its disk
+    machine.run(PYTHON, "-c", WEAR, f"{STATE}/virtual.state", "7", "0")
+    order = msgspec.json.encode({"subject": {"gpu": gpu}, "reason": "replaced"}).decode()
+    site.until(lambda: call(machine, "POST", "releases", order), "released")
+    site.until(is_active("active"), "systemd has started it again")
+    assert machine.show(unit, "InvocationID") != first
+    site.until(seen, "its work is observed again")
+    assert machine.journal("corral-roothelper.service").count("start_unit unit=site-train@7.service") == 1
