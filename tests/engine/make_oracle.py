@@ -30,56 +30,28 @@ ROOT = Path(__file__).parent.parent.parent
 sys.path.insert(0, str(ROOT))
 
 from tests.engine import tiny  # noqa: E402 - found only once the root of the repository is on the path
+from tests.engine.oracle_prompts import prompts  # noqa: E402 - as above
 
 DATA = ROOT / "tests" / "data"
 MODEL = "SmolLM2-135M-Instruct.Q4_1.gguf"
 
 
-def report(lines: int) -> str:
-    """A long prompt: a made-up log of a machine room, the same at every call."""
-    rooms = ("north", "south", "cellar", "attic")
-    body = "\n".join(
-        f"{hour % 24:02d}:{hour * 7 % 60:02d} room {rooms[hour % 4]}: fan {hour % 5 + 1} at {900 + hour * 13 % 400} rpm"
-        f", air {18 + hour * 3 % 9}.{hour % 10} degrees, door {'open' if hour % 6 == 0 else 'shut'}"
-        for hour in range(lines)
-    )
-    return f"The night watch wrote down every hour what the machines did.\n{body}\nIn short, the night was"
-
-
-PROMPTS: dict[str, tuple[str, int]] = {  # name: (text, tokens to generate)
-    "capital": ("The capital of France is", 64),
-    "one_word": ("Water", 48),
-    "story": ("Once upon a time, in a village between two hills, a clockmaker found that her clocks", 96),
-    "code": ('def fibonacci(n: int) -> int:\n    """Return the n-th Fibonacci number."""\n', 64),
-    "unicode": ("Grüße aus Zürich: 東京の天気は晴れ 🌞 и тепло. Translation:", 64),
-    "digits": ("Count on: 1, 2, 3, 5, 8, 13, 21, 34, 1999, 2026,", 48),
-    "chat": (
-        (
-            "<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n"
-            "<|im_start|>user\nExplain in two sentences why the sky is blue.<|im_end|>\n<|im_start|>assistant\n"
-        ),
-        96,
-    ),
-    "watch_short": (report(6), 64),
-    "watch_long": (report(40), 64),
-}
-
-
 @torch.inference_mode()
-def greedy(model: torch.nn.Module, prompt: list[int], count: int) -> tuple[list[int], list[float]]:
-    """The greedy continuation of ``prompt`` and, for each token, the best logit minus the second."""
-    tokens: list[int] = []
-    gaps: list[float] = []
-    step = torch.tensor([prompt])
+def greedy(model: torch.nn.Module, prompts: list[list[int]], count: int) -> list[tuple[list[int], list[float]]]:
+    """The greedy continuations of prompts of one length and, for each token, the best logit minus the second."""
+    found: list[tuple[list[int], list[float]]] = [([], []) for _ in prompts]
+    step = torch.tensor(prompts)
     past = None
     for _ in range(count):
         answer = model(input_ids=step, past_key_values=past, use_cache=True)
         past = answer.past_key_values
-        best = answer.logits[0, -1].float().topk(2)
-        tokens.append(int(best.indices[0]))
-        gaps.append(round(float(best.values[0] - best.values[1]), 6))
-        step = best.indices[:1].view(1, 1)
-    return tokens, gaps
+        best = answer.logits[:, -1].float().topk(2)
+        for (tokens, gaps), ids, values in zip(found, best.indices.tolist(), best.values.tolist(), strict=True):
+            tokens.append(ids[0])
+            gap = values[0] - values[1]
+            gaps.append(round(gap, 6 if gap < 0.01 else 2))  # only small ones are ever looked at
+        step = best.indices[:, :1]
+    return found
 
 
 def versions() -> dict[str, str]:
@@ -99,14 +71,20 @@ def smollm2(gguf: Path) -> None:
     where = {"pretrained_model_name_or_path": str(gguf.parent), "gguf_file": gguf.name}
     tokenizer = transformers.AutoTokenizer.from_pretrained(**where)
     model = transformers.AutoModelForCausalLM.from_pretrained(**where, dtype=torch.float32).eval()
-    cases = []
-    for name, (text, count) in PROMPTS.items():
+    cases: dict[str, dict[str, Any]] = {}
+    alike: dict[tuple[int, int], list[str]] = {}  # (tokens of the prompt, tokens to generate): names
+    for name, (text, count) in prompts().items():
         ids = tokenizer(text, add_special_tokens=False)["input_ids"]
-        tokens, gaps = greedy(model, ids, count)
-        cases.append({"name": name, "prompt": text, "prompt_ids": ids, "tokens": tokens, "gaps": gaps})
-        print(f"{name}: {len(ids)} + {count} tokens, smallest gap {min(gaps)}", flush=True)
+        cases[name] = {"name": name, "prompt": text, "prompt_ids": ids}
+        alike.setdefault((len(ids), count), []).append(name)
+    for (length, count), names in alike.items():
+        for batch in (names[at : at + 8] for at in range(0, len(names), 8)):
+            found = greedy(model, [cases[name]["prompt_ids"] for name in batch], count)
+            for name, (tokens, gaps) in zip(batch, found, strict=True):
+                cases[name] |= {"tokens": tokens, "gaps": gaps}
+                print(f"{name}: {length} + {count} tokens, smallest gap {min(gaps)}", flush=True)
     digest = hashlib.sha256(gguf.read_bytes()).hexdigest()
-    write("oracle_smollm2.json", {"model": gguf.name, "sha256": digest, "dtype": "float32", "cases": cases})
+    write("oracle_smollm2.json", {"model": gguf.name, "sha256": digest, "dtype": "float32", "cases": [*cases.values()]})
 
 
 def families() -> None:
@@ -117,7 +95,7 @@ def families() -> None:
         with tempfile.TemporaryDirectory() as folder:
             tiny.write_model(Path(folder), settings)
             model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
-            tokens, gaps = greedy(model, prompt, 48)
+            [(tokens, gaps)] = greedy(model, [prompt], 48)
         cases.append({"name": name, "prompt_ids": prompt, "tokens": tokens, "gaps": gaps})
         print(f"{name}: smallest gap {min(gaps)}, {len(set(tokens))} different tokens", flush=True)
     write("oracle_families.json", {"seed": 0, "dtype": "float32", "cases": cases})
