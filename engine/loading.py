@@ -99,7 +99,8 @@ def load_model(config: EngineConfig) -> Loaded:
     with phases.of("measure"):
         loaded.watch = watch_of(arch, weights["embed"])
     with phases.of("canary"):
-        loaded.canary = first_run(config, runner, pool, weights, parts.files, max_len)
+        watched = Runner(model.exact(), backend, device) if isinstance(model, PackedModel) else runner
+    loaded.canary = first_run(config, watched, pool, weights, parts.files, max_len)
     loaded.phases = phases.seconds
     return loaded
 

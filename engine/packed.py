@@ -8,6 +8,7 @@ float32. ``reduce_range`` must be on: AVX2 adds pairs of int8 products in 16 bit
 
 import warnings
 from collections.abc import Mapping
+from copy import copy
 from typing import Any
 
 import torch
@@ -68,6 +69,12 @@ class PackedModel(Model):
         """See Model."""
         self._decodes = self._small_head is not None and backend.decodes_only
         return super().forward(tokens, positions, backend)
+
+    def exact(self) -> "PackedModel":
+        """The same model without int8: what known answers of float32 can be held against."""
+        other = copy(self)
+        other._small_head = None  # noqa: SLF001 - of its own copy
+        return other
 
     def _stack(self) -> list[Mapping[str, Any]]:
         return self._small_layers if self._decodes else self._layers

@@ -56,6 +56,15 @@ def test_only_steps_without_a_prompt_run_in_int8(tiny_model: Path) -> None:
     assert watched.rows == [2, 2, 2, 2]
 
 
+def test_what_a_canary_asks_is_answered_in_float32(tiny_model: Path) -> None:
+    model = load_model(settings(tiny_model, quantization="int8"))
+    whole = model.runner._model
+    watched = whole._small_head = Watched(whole._small_head)  # type: ignore[attr-defined]
+    model.runner._model = whole.exact()  # type: ignore[attr-defined]
+    generate(model, [wish("c", 1, 5)])
+    assert watched.rows == []
+
+
 def test_weights_that_replicas_share_are_not_packed(tmp_path: Path) -> None:
     def config(**changes: object) -> EngineConfig:
         return settings(tmp_path, **changes)
