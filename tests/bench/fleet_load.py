@@ -72,17 +72,14 @@ def first(node: str, gpus: int) -> bytes:
     )
 
 
-def batch(node: str, *, gpu: int, events: tuple[str, int, int] | None = None) -> bytes:
-    """A heartbeat with one reading; ``events``: a code, how many of them, and the position of the last."""
+def batch(node: str, *, gpu: int, readings: int = 1, events: tuple[str, int, int] | None = None) -> bytes:
+    """A heartbeat with so many readings from ``gpu`` on; ``events``: a code, how many, the position of the last."""
     items: tuple[Sequenced, ...] = ()
     if events is not None:
         code, count, last = events
         items = tuple(Sequenced(n, EventItem(_event(node, gpu, code, n))) for n in range(last - count + 1, last + 1))
-    return _body(
-        Batch(
-            node=node, boot_id=_boot(node), at=time.time(), session="s", items=items, gpus=(_status(node, gpu),)
-        )
-    )  # fmt: skip
+    statuses = tuple(_status(node, (gpu + n) % 8) for n in range(readings))
+    return _body(Batch(node=node, boot_id=_boot(node), at=time.time(), session="s", items=items, gpus=statuses))
 
 
 def joined(fleet: bytes) -> int:

@@ -5,7 +5,9 @@
 A real controller process on loopback, and a load generator that speaks HTTP over kept connections. In this order:
 
     join        every node reports for the first time, with its inventory and the readings of its GPUs
-    heartbeat   every node reports each 10 s, with one GPU's reading: processor time and memory of the controller
+    settle      heartbeats, until those who fell silent while the others joined are live again and nobody waits
+    heartbeat   every node reports each 10 s, with the readings of three GPUs (agents of an idle fleet tell of each at
+                least every 32 s): processor time and memory of the controller
     fault       single faults beside that: from the report until it is answered, which is when the hold is on disk
     storm       faults on as many nodes at one moment: until the last is answered
     ask         what gateways and people ask, beside the heartbeats
@@ -38,10 +40,12 @@ ROOT = Path(__file__).resolve().parents[2]
 class Fleet:
     """The nodes, and the connections over which they speak."""
 
-    def __init__(self, port: int, nodes: int) -> None:
+    def __init__(self, port: int, nodes: int, readings: int) -> None:
+        self.readings = readings
         self.names = [f"gpu-{n:05d}" for n in range(nodes)]
         self.positions = dict.fromkeys(self.names, 0)
         self.port = port
+        self.waiting: set[str] = set()  # nodes whose last heartbeat was not answered: they send no other one
         self.sent_away = 0  # reports that were answered with 503 and went again
         self.callers: asyncio.Queue[Caller] = asyncio.Queue()
 
@@ -83,7 +87,8 @@ class Fleet:
             due = int((time.monotonic() - began) / BEAT_S * len(self.names))
             for number in range(count, due):
                 name = self.names[number % len(self.names)]
-                tasks.add(asyncio.create_task(self.report(batch(name, gpu=number // len(self.names) % GPUS))))
+                if name not in self.waiting:
+                    tasks.add(asyncio.create_task(self._beat(name, number // len(self.names) * self.readings % GPUS)))
             count = max(count, due)
             done = {task for task in tasks if task.done()}
             took += [task.result() for task in done]
@@ -91,6 +96,21 @@ class Fleet:
             await asyncio.sleep(0.02)
         took += await asyncio.gather(*tasks)
         return took
+
+    async def _beat(self, name: str, gpu: int) -> float:
+        self.waiting.add(name)
+        try:
+            return await self.report(batch(name, gpu=gpu, readings=self.readings))
+        finally:
+            self.waiting.discard(name)
+
+    async def calm(self) -> float:
+        """Wait, beside heartbeats, until hardly any waits for its answer; seconds that it took."""
+        began = time.monotonic()
+        while True:
+            await asyncio.sleep(BEAT_S / 2)
+            if len(self.waiting) <= CALLERS // 2:
+                return time.monotonic() - began
 
     def fault(self, name: str, gpu: int, code: str, count: int = 1) -> bytes:
         """A batch with this many events, each of another moment."""
@@ -162,7 +182,7 @@ async def beating(fleet: Fleet) -> AsyncIterator[list[float]]:
 async def measure(options: argparse.Namespace, folder: Path) -> None:
     """All of it, printed as it comes."""
     (port,) = free_ports(1)
-    fleet, config = Fleet(port, options.nodes), folder / "controller.toml"
+    fleet, config = Fleet(port, options.nodes, options.readings), folder / "controller.toml"
     database = f'database = "{options.database}"\n' if options.database else ""
     config.write_text(f'listen = "127.0.0.1:{port}"\nstate_dir = "{folder}/state"\n{database}')
     print(f"{processor()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; {options.nodes} nodes of {GPUS} GPUs")
@@ -186,6 +206,9 @@ async def measure(options: argparse.Namespace, folder: Path) -> None:
 
 async def heartbeats(fleet: Fleet, process: Process, seconds: float) -> None:
     """What the quiet fleet costs."""
+    async with beating(fleet):
+        settled_s = await fleet.calm()  # who joined first has fallen silent when the last one joined, and comes back
+    say("settle", f"{settled_s:6.1f} s until all are live and answered at once")
     async with beating(fleet) as took:
         await asyncio.sleep(BEAT_S)
         cpu, began = process.cpu_s, time.monotonic()
@@ -271,6 +294,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--nodes", type=int, default=12_500)
     parser.add_argument("--seconds", type=float, default=60.0, help="of heartbeats")
+    parser.add_argument("--readings", type=int, default=3, help="GPUs told of in one heartbeat")
     parser.add_argument("--faults", type=int, default=750, help="at one moment")
     parser.add_argument("--events", type=int, default=200_000, help="to store in batches")
     parser.add_argument("--database", help="URL of a PostgreSQL database; left out: SQLite")
