@@ -116,6 +116,8 @@ class Roster:
             elif replica is not None and replica.observed and _moved(replica, status):
                 self._remove(replica)  # its server loads on one GPU after the other, or its owner changed it
                 replica = self._adopt(node, status)
+            elif replica is not None and _is_told_beside(replica, node, status):
+                replica = self._join(replica, node, status)
             if replica is not None and (not replica.is_group or node in replica.nodes):
                 before = replica.part(node)
                 replica.hear(node, status)
@@ -123,17 +125,21 @@ class Roster:
                     yield replica
 
     def _adopt(self, node: str, status: ReplicaStatus) -> Replica:
-        members = status.members
-        nodes = {member.node for member in members}
-        is_group = node in nodes and len(nodes) > 1 and not status.observed
-        if is_group:
-            members = tuple(sorted(members, key=lambda member: member.rank))
-        places = tuple(member.node for member in members) if is_group else ()
-        gpus = tuple(member.gpu for member in members)
-        leads = places[0] if places else node
-        replica = Replica(status.replica, status.deployment, leads, gpus, observed=status.observed, places=places)
+        """One that is unknown. Whoever speaks of it first speaks for all of it, on however many nodes it is."""
+        gpus = tuple(member.gpu for member in status.members)
+        replica = Replica(status.replica, status.deployment, node, gpus, observed=status.observed)
         self.add(replica)
         return replica
+
+    def _join(self, replica: Replica, node: str, status: ReplicaStatus) -> Replica:
+        """A second agent speaks of one that was adopted: each of them speaks for its own part of a group."""
+        self._remove(replica)
+        members = sorted(status.members, key=lambda member: member.rank)
+        places, gpus = zip(*((member.node, member.gpu) for member in members), strict=True)
+        group = Replica(replica.id, status.deployment, places[0], gpus, start=replica.start, places=places)
+        self.add(group)
+        group.hear(replica.node, replica.status)
+        return group
 
     def tear(self, node: str) -> None:
         """A node has booted: its parts of groups are gone, and no agent starts one part anew."""
@@ -147,6 +153,12 @@ class Roster:
             if replica.id not in listed and replica.part(node) is not None:
                 replica.hear(node, None)
                 yield replica
+
+
+def _is_told_beside(replica: Replica, node: str, status: ReplicaStatus) -> bool:
+    """Whether an agent speaks of a part of what another one was taken to speak for."""
+    nodes = {member.node for member in status.members}
+    return not (replica.is_group or replica.observed) and node != replica.node and {node, replica.node} <= nodes
 
 
 def _moved(replica: Replica, status: ReplicaStatus) -> bool:
