@@ -99,8 +99,10 @@ def load_model(config: EngineConfig) -> Loaded:
     with phases.of("measure"):
         loaded.watch = watch_of(arch, weights["embed"])
     with phases.of("canary"):
-        watched = Runner(model.exact(), backend, device) if isinstance(model, PackedModel) else runner
-    loaded.canary = first_run(config, watched, pool, weights, parts.files, max_len)
+        watched = runner
+        if isinstance(model, PackedModel) and config.quantization:  # that int8 is not exact is no fault of the device
+            watched = Runner(model.exact(), backend, device)
+        loaded.canary = first_run(config, watched, pool, weights, parts.files, max_len)
     loaded.phases = phases.seconds
     return loaded
 

@@ -25,6 +25,14 @@ async def ready(client: Client) -> None:
                 return
 
 
+async def whole(client: Client, count: int) -> list[dict[str, Any]]:
+    """All events, once there are so many: a killed controller leads for some time more, and what comes then waits."""
+    async with asyncio.timeout(60):
+        while len(events := await client.call("GET", "/api/v1/events", Any, limit=1000)) < count:
+            await asyncio.sleep(0.05)
+    return events
+
+
 async def report_until_killed(client: Client, process: subprocess.Popen[str]) -> int:
     """Send one event after another, and kill the controller while one is on its way; the last position it gave."""
     acknowledged = 0
@@ -57,5 +65,5 @@ async def test_kill_in_the_middle_of_ingest_loses_nothing_acknowledged(tmp_path:
             again = batch(*(event(number, code="xid:13") for number in range(1, acknowledged + 2)))
             ack = await client.call("POST", "/api/v1/agent/batch", Any, again)
             assert ack["position"] == acknowledged + 1
-            events = await client.call("GET", "/api/v1/events", Any, limit=1000)
+            events = await whole(client, acknowledged + 1)
             assert [each["text"] for each in events] == [f"fault {n}" for n in range(1, acknowledged + 2)]

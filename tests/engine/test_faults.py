@@ -2,33 +2,27 @@
 
 import asyncio
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from engine.sequence import Step
 from tests.engine.health.test_verdicts import accelerator_error
 from tests.engine.replica import Replica, replica, settings
 from vocab.catalogue.exits import EngineExit
 
 
-class Faulty:
-    """A runner that raises what it is given, once for each, and then works."""
-
-    def __init__(self, inner: Any, *errors: BaseException) -> None:
-        self._inner = inner
-        self._errors = list(errors)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
-
-    def run(self, step: Any) -> Any:
-        if self._errors:
-            raise self._errors.pop(0)
-        return self._inner.run(step)
-
-
 def fail(here: Replica, *errors: BaseException) -> None:
-    here.service.loaded.runner = Faulty(here.service.loaded.runner, *errors)  # type: ignore[assignment, union-attr]
+    """Steps raise what is given, once for each, and then work."""
+    assert here.service.loaded is not None
+    runner = here.service.loaded.runner
+    inner, left = runner.run, list(errors)
+
+    def run(step: Step) -> list[int]:
+        if left:
+            raise left.pop(0)
+        return inner(step)
+
+    runner.run = run  # type: ignore[method-assign]
 
 
 @pytest.mark.parametrize(
