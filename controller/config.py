@@ -1,7 +1,7 @@
 """What a controller is told at start: one frozen struct, read from TOML. An unknown key is an error."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -36,6 +36,7 @@ class DeploymentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     replicas: Count = 1
     gpus_per_replica: GpuCount = 1  # in all
     nodes_per_replica: NodeCount = 1  # more: a group, with equally many of its GPUs on each node
+    island: Literal["preferred", "required"] = "preferred"  # all its GPUs of a node in one NVLink island
     min_ready: Count | None = None  # replicas that must stay ready through any repair; default: 1, 0 without replicas
     model: str
     engine: str = "torch"

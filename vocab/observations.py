@@ -34,6 +34,7 @@ class GpuIdentity(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     inforom: str | None = None
     gsp: str | None = None
     numa: int | None = None  # the host's memory that is nearest to it
+    fabric: str | None = None  # the NVLink fabric over nodes that it is registered in, and its clique there
 
 
 class PciDevice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -313,6 +314,7 @@ class DeploymentSeen(Observation, frozen=True, kw_only=True, omit_defaults=True,
     replicas: Annotated[int, msgspec.Meta(ge=0, le=MOST_REPLICAS)] = 1
     gpus_per_replica: int = 1
     nodes_per_replica: Annotated[int, msgspec.Meta(ge=1)] = 1  # more: a replica is a group over so many nodes
+    island: str = "preferred"  # or required: all its GPUs of a node in one NVLink island
     min_ready: int | None = None
     gpus: tuple[str, ...] = ()
     managed_by: str = "corral"

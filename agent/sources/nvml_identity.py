@@ -1,5 +1,6 @@
 """Who a GPU is, and which driver runs: what is asked when the inventory is taken."""
 
+from ctypes import byref
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,7 @@ def identify(caller: Caller, index: int) -> Found:
         inforom=_word(caller, "nvmlDeviceGetInforomImageVersion", handle),
         gsp=_word(caller, "nvmlDeviceGetGspFirmwareVersion", handle),
         numa=_numa(f"{pci.domain:04x}:{pci.bus:02x}:{pci.device:02x}"),
+        fabric=_fabric(caller, handle),
     )
     return Found(identity, handle)
 
@@ -64,6 +66,19 @@ def _numa(pci: str, devices: Path = PCI_DEVICES) -> int | None:
     except (OSError, ValueError):
         return None
     return number if number >= 0 else None
+
+
+def _fabric(caller: Caller, handle: Any) -> str | None:
+    """Cluster and clique, once its registration is complete; on a node whose switches are its own alone it has none."""
+    found = caller.api.c_nvmlGpuFabricInfo_v2_t()
+    try:
+        caller("nvmlDeviceGetGpuFabricInfoV", handle, byref(found))
+    except CallFailed:
+        return None
+    cluster = bytes(found.clusterUuid)
+    if found.state != caller.api.NVML_GPU_FABRIC_STATE_COMPLETED or not any(cluster):
+        return None
+    return f"{cluster.hex()}/{found.cliqueId}"
 
 
 def _word(caller: Caller, call: str, handle: Any) -> str | None:

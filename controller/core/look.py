@@ -10,15 +10,14 @@ from controller.core.fleet.views import DeploymentView, GpuView, NodeView, Repli
 from controller.core.placement.deployments import staying
 from controller.core.placement.placement import is_free, is_placeable
 from controller.core.placement.shortage import why_short
+from controller.core.placement.stranded import is_stranded
 from controller.core.policy import pause
 from controller.core.repairs.workflow import phase_of
 from controller.core.replicas import restart
 from vocab.activity import activity
 from vocab.lines import FinalLine, Subject
 from vocab.readings import Readings
-from vocab.states import Health, Level, Phase, ReplicaState
-
-CANNOT_RUN = frozenset({ReplicaState.STRANDED, ReplicaState.DRAINING, ReplicaState.FAILED, ReplicaState.CRASH_LOOP})
+from vocab.states import Health, Level, Phase
 
 
 def view(
@@ -149,15 +148,6 @@ def _deployment(fleet: Fleet, deployment: Deployment, now: float, seen: dict[str
         nodes_per_replica=deployment.nodes_per_replica,
         short_because=why_short(fleet, deployment, now, seen),
     )
-
-
-def is_stranded(fleet: Fleet, gpu: str) -> bool:
-    """Whether nothing is wrong with a GPU but the replica that it belongs to cannot run for another one's fault."""
-    living = [replica for replica in fleet.roster.on(gpu) if len(replica.gpus) > 1]
-    if not living or fleet.holds_on(gpu) or fleet.health(gpu) in {Health.FAILED, Health.LOST}:
-        return False
-    bad = [r for r in living if fleet.word_of(r) in CANNOT_RUN]
-    return any(fleet.holds_on(other) for replica in bad for other in replica.gpus)
 
 
 def counts(fleet: Fleet, now: float) -> dict[str, int]:

@@ -110,6 +110,7 @@ def _deployment(config: DeploymentConfig) -> Deployment:
         replicas=config.replicas,
         gpus_per_replica=config.gpus_per_replica,
         nodes_per_replica=config.nodes_per_replica,
+        island=config.island,
         min_ready=config.floor,
         model=config.model,
         engine=config.engine,

@@ -175,6 +175,9 @@ class Export(Exposition):
         self.gauge("corral_paused").set(view.paused)
         self._tally("corral_pauses", ((each.scope,) for each in view.pauses), ((scope,) for scope in SCOPES))
         self._tally("corral_gpus", ((gpu.state,) for gpu in gpus), ((state,) for state in GPU_STATES))
+        names = {each.replica: each.deployment for each in view.replicas}
+        stranded = ((names.get(gpu.replica or "", ""),) for gpu in gpus if gpu.stranded)
+        self._tally("corral_gpus_stranded", stranded, ((each.name,) for each in view.deployments))
         self.written["corral_gpu_state"], self.written["corral_node_info"] = self._series.of(view.nodes)
         self._tally("corral_nodes", ((node.state,) for node in view.nodes), ((state.value,) for state in NodeState))
         self._tally("corral_holds", ((owner_class(hold.owner),) for hold in view.holds), ((name,) for name in OWNERS))

@@ -220,6 +220,7 @@ class Play:
             replicas=seen.replicas,
             gpus_per_replica=seen.gpus_per_replica,
             nodes_per_replica=seen.nodes_per_replica,
+            island=seen.island,
             min_ready=min(1, seen.replicas) if seen.min_ready is None else seen.min_ready,
             gpus=seen.gpus,
             engine=seen.engine or "torch",

@@ -8,6 +8,12 @@ CONTROLLER: tuple[Metric, ...] = (
     Metric("corral_controller_build_info", Kind.INFO, "Version of this process.", ("version",)),
     Metric("corral_gpus", Kind.GAUGE, "GPUs by the state that is shown for them.", ("state",)),
     Metric(
+        "corral_gpus_stranded",
+        Kind.GAUGE,
+        "Sound GPUs whose replica cannot run for another member's fault.",
+        ("deployment",),
+    ),
+    Metric(
         "corral_gpu_state",
         Kind.GAUGE,
         "1 for the state that is shown for a GPU now; it stands on while its agent is down.",

@@ -31,6 +31,7 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     replicas: int = 1
     gpus_per_replica: int = 1
     nodes_per_replica: int = 1
+    island: str = "preferred"  # or required: all its GPUs of a node in one NVLink island
     min_ready: int = 1
     model: str = ""
     engine: str = "torch"

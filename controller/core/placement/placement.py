@@ -3,10 +3,11 @@
 A GPU takes work if it is fresh and answers, in service, not held, not failed or lost, without a replica, its node is
 live and has booted, is nobody else's to give work to, and no condition blocks it (memory that nobody owns up to, a
 driver that could start nothing).
-A replica of several GPUs stays within an NVLink island where it can. Then spread comes before density: a node with
-fewer replicas of the deployment first, then members on one NUMA node, then a node with less room left over.
+A replica of several GPUs stays within an NVLink island where it can, or must if its deployment requires one. Then
+spread comes before density: a node with fewer replicas of the deployment first, then members on one NUMA node, then a
+node with less room left over.
 A group takes equally many GPUs of several nodes, ranked like that, of one driver version and, where there is room, in
-one failure domain: all of it or nothing.
+one NVLink fabric or else one failure domain: all of it or nothing.
 """
 
 from collections import Counter, defaultdict
@@ -18,6 +19,7 @@ from controller.core.fleet.free import Free, way
 from controller.core.fleet.nodes import Gpu
 from controller.core.fleet.stimuli import Deployment
 from controller.core.fleet.togetherness import Apart, nearest
+from controller.core.placement.islands import fabrics_at, islands_at
 from controller.core.repairs.workflow import phase_of
 from vocab.lines import Target
 from vocab.states import Health, NodeState, Phase
@@ -88,7 +90,9 @@ def choose(
 
 
 Option = tuple[tuple[Any, ...], str]  # rank and node
-Company = tuple[bool, str, str]  # whether it is of several domains; which domain, and which driver version
+Company = tuple[int, str, str]  # how far apart its nodes are; in which fabric or domain, and with which driver version
+REQUIRED = "required"
+FABRIC, DOMAIN, FLEET = 0, 1, 2  # one fabric, one failure domain, or neither
 
 
 class _Search:
@@ -102,7 +106,7 @@ class _Search:
     ) -> None:
         self._fleet, self._now, self._replica, self._but, self._spares = fleet, now, replica, but, spares
         self._wanted, self._pinned = deployment.gpus_per_node, frozenset(deployment.gpus)
-        self._whole = deployment.gpus_per_replica
+        self._whole, self._must = deployment.gpus_per_replica, deployment.island == REQUIRED
         self._free = _look(fleet, now)
         since = now - fleet.settings.limits.window_s
         self._burnt = {gpu for _, gpus in fleet.roster.failures(deployment.name, since) for gpu in gpus}
@@ -129,23 +133,29 @@ class _Search:
         domains = self._domains()
         found: dict[Company, list[Option]] = defaultdict(list)
         good: Counter[Company] = Counter()
-        least, kinds = self._free.least_apart(self._wanted), not domains
+        least = self._free.least_apart(self._wanted)
         known = self.special if self._pinned else [*self.special, *self._free.nodes(self._wanted, self._replica)]
         for node in dict.fromkeys(known):
             option = self.option(node)
             if option is None:
                 continue
-            rank = option[0]
-            facts = self._fleet.node(node).facts
-            driver = (facts.driver if facts is not None else None) or ""
-            for company in (*((False, name, driver) for name in domains.get(node, ())), (True, "", driver)):
+            rank, companies = option[0], self._companies(node, domains.get(node, []))
+            for company in companies:
                 found[company].append(option)
                 good[company] += not rank[0] and (rank[1], rank[3]) <= least and not rank[2]
-                if good[company] == size and company[0] is kinds:
+                if good[company] == size and company[0] == companies[0][0]:
                     return self._joined(sorted(found[company])[:size])  # what comes later is not better
         rooms = ((company[0], sorted(options)[:size]) for company, options in found.items() if len(options) >= size)
         best = min(rooms, default=None)
         return None if best is None else self._joined(best[1])
+
+    def _companies(self, node: str, domains: list[str]) -> list[Company]:
+        """With whom a node may form a group, the nearest first: nodes of its driver version."""
+        facts = self._fleet.node(node).facts
+        driver = (facts.driver if facts is not None else None) or ""
+        fabrics = fabrics_at(self._fleet, node)
+        found = [(FABRIC, fabrics[0], driver)] if len(fabrics) == 1 else []
+        return [*found, *((DOMAIN, name, driver) for name in domains), (FLEET, "", driver)]
 
     def _domains(self) -> dict[str, list[str]]:
         """The failure domains of each node."""
@@ -166,6 +176,8 @@ class _Search:
         if node in self._but or len(gpus) < self._wanted or self._is_kept(node):
             return None
         (over_islands, over_numa), _ = self._nearest(node, gpus)
+        if self._must and over_islands:
+            return None
         unburnt = sum(gpu.identity.uuid not in self._burnt for gpu in gpus)
         way_on = way(self._replica, node)
         return (unburnt < self._wanted, over_islands, self._there[node], over_numa, len(gpus), *way_on), node
@@ -180,16 +192,21 @@ class _Search:
     def _gpus(self, node: str) -> list[Gpu]:
         pinned = self._pinned
         found = (gpu for gpu in self._free.at(node) if gpu.is_fresh(self._now))
-        return [gpu for gpu in found if not pinned or gpu.identity.uuid in pinned]
+        mine = [gpu for gpu in found if not pinned or gpu.identity.uuid in pinned]
+        if not self._must or self._wanted == 1:
+            return mine
+        known = {uuid for island in islands_at(self._fleet, node) for uuid in island}
+        return [gpu for gpu in mine if gpu.identity.uuid in known]
 
     def _is_kept(self, node: str) -> bool:
         return not self._spares and self._free.keeps(self._fleet.pool_of(node), self._whole)
 
     def _nearest(self, node: str, gpus: list[Gpu]) -> tuple[Apart, list[list[Gpu]]]:
+        if self._wanted == 1:
+            return nearest(gpus, 1, ())
         unburnt = [gpu for gpu in gpus if gpu.identity.uuid not in self._burnt]
-        facts = self._fleet.node(node).facts
         enough = unburnt if len(unburnt) >= self._wanted else gpus
-        return nearest(enough, self._wanted, facts.islands if facts is not None else ())
+        return nearest(enough, self._wanted, islands_at(self._fleet, node))
 
     def _rank_gpu(self, gpu: Gpu) -> tuple[object, ...]:
         uuid = gpu.identity.uuid

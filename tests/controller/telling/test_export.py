@@ -38,6 +38,7 @@ async def test_an_autoscaler_sees_how_busy_each_deployment_is(tmp_path: Path) ->
         await node.send()
         found = samples((await home.raw("GET", "/metrics"))[1])
     chat = (("deployment", "chat"),)
+    assert found["corral_gpus_stranded", chat] == 0
     shown = {
         name: found[f"corral_{name}", chat]
         for name in (
