@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
+from controller.core.fleet.kinds import REPAIRS
 from controller.core.fleet.views import ReplicaView, View
 from controller.store.change import KIND
 from controller.telling.series import NodeSeries, report_ages
 from vocab.events import Severity
 from vocab.lines import ActionLine, AnyLine, HoldLine
 from vocab.metrics import CONTROLLER, Kind
-from vocab.states import Health, NodeState, Phase
+from vocab.states import ActionState, Health, NodeState, Phase, ReplicaState
 from wire.exposition import Exposition
 
 # every word of vocab.states.shown, so that a state without GPUs reads 0 and not nothing
@@ -193,8 +194,21 @@ class Export(Exposition):
             ((incident.severity.value,) for incident in view.incidents),
             ((severity.value,) for severity in Severity),
         )
-        self._tally("corral_actions", ((action.of.value, action.state.value) for action in view.actions))
+        self._show_actions(view)
         self._show_deployments(view)
+
+    def _show_actions(self, view: View) -> None:
+        """What is under way, since when, and what waits."""
+        self._tally("corral_actions", ((action.of.value, action.state.value) for action in view.actions))
+        since: dict[tuple[str, ...], float] = {}
+        for action in view.actions:
+            key = (action.of.value, action.state.value)
+            since[key] = min(action.at, since.get(key, action.at))
+        self._replace("corral_oldest_action_timestamp_seconds", since)
+        waiting = (each for each in view.actions if each.of in REPAIRS and each.state is ActionState.WAITING)
+        awaited = (("person" if each.budget is None else "budget",) for each in waiting)
+        self._tally("corral_repairs_waiting", awaited, (("person",), ("budget",)))
+        self.gauge("corral_incidents_halted").set(len(view.halted))
 
     def _show_deployments(self, view: View) -> None:
         """What an autoscaler goes by: how many replicas there are and should be, and how busy they are."""
@@ -204,6 +218,8 @@ class Export(Exposition):
         load = {each.name: Load.of(replicas[each.name]) for each in view.deployments}
         self._replace("corral_replicas_ready", {(each.name,): each.ready for each in view.deployments})
         self._replace("corral_replicas_wanted", {(each.name,): each.wanted for each in view.deployments})
+        starting = Tally((each.deployment,) for each in view.replicas if each.state == ReplicaState.STARTING)
+        self._replace("corral_replicas_starting", {(name,): starting[(name,)] for name in load})
         self._replace("corral_replicas_floor", {(each.name,): each.min_ready for each in view.deployments})
         self._replace("corral_deployment_requests_waiting", {(name,): each.waiting for name, each in load.items()})
         self._replace("corral_deployment_requests_running", {(name,): each.running for name, each in load.items()})

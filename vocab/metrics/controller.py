@@ -66,8 +66,26 @@ CONTROLLER: tuple[Metric, ...] = (
     Metric("corral_conditions_open", Kind.GAUGE, "Open conditions by code and severity.", ("code", "severity")),
     Metric("corral_incidents_open", Kind.GAUGE, "Open incidents by severity.", ("severity",)),
     Metric("corral_actions", Kind.GAUGE, "Actions that are not over, by kind and state.", ("of", "state")),
+    Metric(
+        "corral_oldest_action_timestamp_seconds",
+        Kind.GAUGE,
+        "Since when the action of this kind that has been in this state longest is in it.",
+        ("of", "state"),
+    ),
+    Metric(
+        "corral_repairs_waiting",
+        Kind.GAUGE,
+        "Repairs that wait, by what for: room in a budget, or a person or something else that must end first.",
+        ("awaits",),
+    ),
+    Metric(
+        "corral_incidents_halted",
+        Kind.GAUGE,
+        "Open incidents on which nothing goes on by itself: a person's turn.",
+    ),
     Metric("corral_replicas_ready", Kind.GAUGE, "Ready replicas of a deployment.", ("deployment",)),
     Metric("corral_replicas_wanted", Kind.GAUGE, "Replicas that a deployment asks for.", ("deployment",)),
+    Metric("corral_replicas_starting", Kind.GAUGE, "Replicas of a deployment that start.", ("deployment",)),
     Metric("corral_replicas_floor", Kind.GAUGE, "Ready replicas that no repair goes below.", ("deployment",)),
     Metric(
         "corral_deployment_requests_waiting",

@@ -14,9 +14,14 @@ from controller.deciding.mind import real_core
 from controller.telling.export import GPU_STATES, Export, Snapshot
 from tests.controller.house import batch, event, house, uuid
 from tests.controller.node import Node
-from vocab.lines import NoteLine, Subject
+from vocab.lines import ActionLine, Budget, NoteLine, Subject
 from vocab.metrics import CONTROLLER
-from vocab.states import Health, Phase, shown
+from vocab.states import ActionKind, ActionState, Health, Phase, shown
+
+EMPTY = View(
+    paused=False, settled=True, nodes=(), deployments=(), replicas=(), incidents=(), conditions=(), holds=(),
+    actions=(), counts={},
+)  # fmt: skip
 
 
 def samples(text: str) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
@@ -44,12 +49,13 @@ async def test_an_autoscaler_sees_how_busy_each_deployment_is(tmp_path: Path) ->
         for name in (
             "replicas_ready",
             "replicas_wanted",
+            "replicas_starting",
             "deployment_requests_waiting",
             "deployment_requests_running",
             "deployment_kv_ratio",
         )
     }
-    assert list(shown.values()) == [3, 3, 2, 5, 0.4]
+    assert list(shown.values()) == [3, 3, 0, 2, 5, 0.4]
 
 
 async def test_fleet_is_counted_as_the_view_has_it(tmp_path: Path) -> None:
@@ -84,14 +90,47 @@ async def test_the_age_of_the_oldest_hold_is_told_by_its_owner(tmp_path: Path) -
     assert found["corral_oldest_hold_timestamp_seconds", (("owner", "operator"),)] == held["at"]
 
 
+def repair(number: int, at: float, state: ActionState, budget: Budget | None = None) -> ActionLine:
+    """A reset."""
+    return ActionLine(
+        at=at,
+        subject=Subject(gpu=f"GPU-{number}"),
+        id=f"a-{number}",
+        of=ActionKind.RESET_GPU,
+        state=state,
+        token=f"1.{number}",
+        rule="xid:95",
+        policy="1",
+        budget=budget,
+        why="",
+    )
+
+
+def test_actions_say_since_when_the_oldest_is_there_and_what_repairs_wait_for() -> None:
+    export = Export("1")
+    full = Budget(limit=1, used=1, of="repairs at once")
+    view = msgspec.structs.replace(
+        EMPTY,
+        actions=(
+            repair(1, 50.0, ActionState.RUNNING),
+            repair(2, 40.0, ActionState.RUNNING),
+            repair(3, 60.0, ActionState.WAITING),
+            repair(4, 61.0, ActionState.WAITING, full),
+        ),
+        halted={"i-1": "no attempt is left"},
+    )
+    export.snapshot = lambda: Snapshot(view=view, report_ages_s={}, readers=0, seq=1)
+    found = samples(export.render()[0].decode())
+    assert found["corral_oldest_action_timestamp_seconds", (("of", "reset_gpu"), ("state", "running"))] == 40.0
+    assert found["corral_repairs_waiting", (("awaits", "person"),)] == 1
+    assert found["corral_repairs_waiting", (("awaits", "budget"),)] == 1
+    assert found["corral_incidents_halted", ()] == 1
+
+
 def test_a_rule_that_fell_back_to_shadow_is_told_by_its_name() -> None:
     export = Export("1")
     note = NoteLine(at=1.0, subject=Subject(), code="rule_demoted", text="xid:13 fired on 9 of 9 GPUs", rule="xid:13")
-    empty = View(
-        paused=False, settled=True, nodes=(), deployments=(), replicas=(), incidents=(), conditions=(), holds=(),
-        actions=(), counts={},
-    )  # fmt: skip
-    shown: list[View] = [msgspec.structs.replace(empty, demoted=(note,)), empty]
+    shown: list[View] = [msgspec.structs.replace(EMPTY, demoted=(note,)), EMPTY]
     export.snapshot = lambda: Snapshot(view=shown.pop(0), report_ages_s={}, readers=0, seq=1)
     first, then = (samples(export.render()[0].decode()) for _ in range(2))
     assert first["corral_rule_demoted", (("rule", "xid:13"),)] == 1
