@@ -109,6 +109,12 @@ class Core:
                 return said
         return self._conclude(said, now)
 
+    def recall(self, told: Iterable[AnyStimulus], now: float) -> list[AnyLine]:
+        """Everything that follows from what a core is told at its start: no rule looks at a part of the fleet."""
+        self._begin(now)
+        said = [line for stimulus in told for line in self._say(hear(self._fleet, stimulus, now))]
+        return self._conclude(said, now)
+
     def see(self, stimulus: AnyStimulus, now: float) -> bool:
         """Take in what is so, and conclude nothing; whether anything is left to be concluded, from this or before.
 

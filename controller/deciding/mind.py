@@ -168,7 +168,7 @@ class Mind:
         self._adoptions += [] if self._first is None else [replace(self._first, at=now)]
         unseen = self._unseen or self._declared()
         self._unseen = []
-        self._take([*unseen, *(NodeReported(facts=facts) for facts in self._fresh)], now)
+        self._lines += self.core.recall([*unseen, *(NodeReported(facts=facts) for facts in self._fresh)], now)
         self._fresh = []
 
     def see(self, submissions: Iterable[Submission], now: float) -> None:

@@ -43,6 +43,9 @@ class PlainCore(Core):
             self.fold(line)
         return lines
 
+    def recall(self, told: Iterable[AnyStimulus], now: float) -> list[AnyLine]:
+        return [line for stimulus in told for line in self.take(stimulus, now)]
+
     def see(self, stimulus: AnyStimulus, now: float) -> None:
         self._lines(stimulus, now)
 

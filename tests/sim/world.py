@@ -65,8 +65,7 @@ class World:
         self.core = self.make_core(self.settings)
         for line in self.lines:
             self.core.fold(line)
-        for facts in self.stored_facts.values():
-            self.tell(Recalled(facts=facts))
+        self._store(self.core.recall([Recalled(facts=facts) for facts in self.stored_facts.values()], self.now))
         self._declare()
         for node in self.nodes.values():
             node.forget_connection()

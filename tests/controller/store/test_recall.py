@@ -11,7 +11,7 @@ from controller.config import Config
 from controller.core.core import Core
 from controller.core.fleet.ledger import LOOSE_S, Ledger
 from controller.core.fleet.settings import Settings
-from controller.core.fleet.stimuli import Declared, Recalled
+from controller.core.fleet.stimuli import AnyStimulus, Declared, Recalled
 from controller.store import read, recall, shared
 from controller.store.records import Write
 from controller.store.store import Store
@@ -60,14 +60,12 @@ async def stored(store: Store, world: World) -> tuple[list[AnyLine], list[AnyLin
 
 def restored(world: World, lines: Iterable[AnyLine]) -> tuple[Core, list[AnyLine]]:
     """A core that begins with these lines, is told of the fleet again, and decides."""
-    core, said = Core(world.settings), []
+    core = Core(world.settings)
     for line in lines:
         core.fold(line)
-    for facts in world.stored_facts.values():
-        said += core.take(Recalled(facts=facts), world.now)
-    for deployment in world.deployments:
-        said += core.take(Declared(deployment=deployment), world.now)
-    return core, said + core.tick(world.now)
+    told: list[AnyStimulus] = [Recalled(facts=facts) for facts in world.stored_facts.values()]
+    told += [Declared(deployment=deployment) for deployment in world.deployments]
+    return core, core.recall(told, world.now) + core.tick(world.now)
 
 
 def known(ledger: Ledger) -> dict[str, Any]:
