@@ -24,6 +24,7 @@ from engine.health.rates import watch_of
 from engine.health.step_watch import StepWatch
 from engine.location import locate
 from engine.model import Forward, Model
+from engine.model_files import fingerprint
 from engine.packed import PackedModel, packs
 from engine.phases import Phases, TimedCheckpoint
 from engine.room import cache_size, free_bytes
@@ -53,6 +54,7 @@ class Loaded:
         self.phases: dict[str, float] = {}  # seconds of loading, by phase
         self.ahead = False  # whether a step is scheduled while the one before is computed
         self.device = torch.device("cpu")
+        self.fingerprint = ""  # of the model's files: replicas of one can go on with each other's answers
 
     def flights(self) -> Flights:
         """What carries the steps of the loop that calls this."""
@@ -95,6 +97,7 @@ def load_model(config: EngineConfig) -> Loaded:
         _give_back_memory()
     loaded = Loaded(scheduler, runner, parts.tokenizer, parts.template, max_len, arch)
     loaded.device = device
+    loaded.fingerprint = fingerprint(parts.files)
     loaded.ahead = device.type == "cuda" if config.async_scheduling is None else config.async_scheduling
     with phases.of("measure"):
         loaded.watch = watch_of(arch, weights["embed"])

@@ -75,9 +75,10 @@ class Routes:
         return reply({"status": why}, 200 if ok else 503)
 
     async def ready(self, _: web.Request) -> web.Response:
-        """200 while new requests are admitted."""
+        """200 while new requests are admitted. ``resumes``: whose broken answers it can go on with (see wishes)."""
         ok, why = self._service.gate.ready()
-        return reply({"ready": ok, "reason": why}, 200 if ok else 503)
+        loaded = self._service.loaded
+        return reply({"ready": ok, "reason": why, "resumes": loaded.fingerprint if loaded else ""}, 200 if ok else 503)
 
     async def version(self, _: web.Request) -> web.Response:
         """The version of Corral, in vLLM's form."""

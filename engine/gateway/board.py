@@ -29,9 +29,9 @@ class Board:
         self.informed = True
         self._take(merge(self.table, answer, self.now()))
 
-    def probed(self, replica: str, standing: Standing, began: float) -> None:
+    def probed(self, replica: str, standing: Standing, began: float, resumes: str = "") -> None:
         """A probe that ``began`` then has ended."""
-        self._take(read(self.table, replica, standing, began, self.now()))
+        self._take(read(self.table, replica, standing, began, self.now(), resumes))
 
     def met(self, replica: str, standing: Standing, *, lost: bool = False) -> None:
         """A request met the replica so."""

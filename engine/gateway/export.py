@@ -32,6 +32,8 @@ class Export:
         self._panic = gauge("corral_gateway_panic")
         self._panicked = counter("corral_gateway_panic_requests_total")
         self._broken = counter("corral_gateway_streams_broken_total")
+        self._resumed = counter("corral_gateway_streams_resumed_total")
+        self._pause = histogram("corral_gateway_resume_seconds")
         self._controller = gauge("corral_gateway_controller_up")
         self._deployments: dict[str, bool] = {}  # whether each is in panic
         self._carried: dict[tuple[str, str], int] = {}
@@ -61,6 +63,11 @@ class Export:
     def broke(self, deployment: str) -> None:
         """A stream broke."""
         self._broken.labels(deployment).inc()
+
+    def resumed(self, deployment: str, reason: str, pause_s: float) -> None:
+        """A stream goes on elsewhere, so long after it broke off."""
+        self._resumed.labels(deployment, reason).inc()
+        self._pause.labels(deployment).observe(pause_s)
 
     @contextlib.contextmanager
     def carrying(self, entry: Entry) -> Iterator[None]:

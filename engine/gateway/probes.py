@@ -24,6 +24,7 @@ class _Ready(msgspec.Struct):
     ready: bool = False
     reason: str = ""
     replica: str | None = None
+    resumes: str = ""
 
 
 def standing_of(reason: str) -> Standing:
@@ -31,17 +32,22 @@ def standing_of(reason: str) -> Standing:
     return _REASONS.get(reason, Standing.UNWELL)
 
 
-def judge(status: int, raw: bytes, replica: str) -> Standing:
+class Shown(msgspec.Struct, frozen=True):
+    """What a probe found; see table.Entry."""
+
+    standing: Standing
+    resumes: str = ""
+
+
+def judge(status: int, raw: bytes, replica: str) -> Shown:
     """What an answer of /ready says. One that names another replica is not an answer of this one."""
     try:
         body = msgspec.json.decode(raw, type=_Ready)
     except msgspec.DecodeError:
         body = _Ready(ready=status == 200)
     if body.replica is not None and body.replica != replica:
-        return Standing.REFUSED
-    if status == 200:
-        return Standing.READY
-    return standing_of(body.reason)
+        return Shown(Standing.REFUSED)
+    return Shown(Standing.READY if status == 200 else standing_of(body.reason), body.resumes)
 
 
 class Probes:
@@ -79,12 +85,12 @@ class Probes:
     async def _watch(self, session: aiohttp.ClientSession, replica: str, url: str) -> None:
         while True:
             began = self._board.now()
-            standing = await _ask(session, url, replica) or await _ask_health(session, url, self._listed(replica))
-            self._board.probed(replica, standing, began)
+            shown = await _ask(session, url, replica) or await _ask_health(session, url, self._listed(replica))
+            self._board.probed(replica, shown.standing, began, shown.resumes)
             await asyncio.sleep(max(0.0, EVERY_S - (self._board.now() - began)))
 
 
-async def _ask(session: aiohttp.ClientSession, url: str, replica: str) -> Standing | None:
+async def _ask(session: aiohttp.ClientSession, url: str, replica: str) -> Shown | None:
     """What it says of its readiness; None if it is an engine without such a door."""
     try:
         async with session.get(f"{url}/ready", timeout=aiohttp.ClientTimeout(total=ANSWER_S)) as response:
@@ -92,21 +98,21 @@ async def _ask(session: aiohttp.ClientSession, url: str, replica: str) -> Standi
                 return None
             return judge(response.status, await response.read(), replica)
     except TimeoutError:
-        return Standing.SILENT
+        return Shown(Standing.SILENT)
     except (aiohttp.ClientError, OSError, ValueError):  # ValueError: the address is none
-        return Standing.REFUSED
+        return Shown(Standing.REFUSED)
 
 
-async def _ask_health(session: aiohttp.ClientSession, url: str, listed: Listed | None) -> Standing:
+async def _ask_health(session: aiohttp.ClientSession, url: str, listed: Listed | None) -> Shown:
     """Of another engine its /health, which tells neither of a fence nor of a drain: that its agent knows."""
     try:
         async with session.get(f"{url}/health", timeout=aiohttp.ClientTimeout(total=ANSWER_S)) as response:
             status = response.status
     except TimeoutError:
-        return Standing.SILENT
+        return Shown(Standing.SILENT)
     except (aiohttp.ClientError, OSError, ValueError):
-        return Standing.REFUSED
-    return of_health(status, listed)
+        return Shown(Standing.REFUSED)
+    return Shown(of_health(status, listed))
 
 
 def of_health(status: int, listed: Listed | None) -> Standing:

@@ -66,6 +66,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     answered_at: float  # when it last answered anything (at first: when it was first listed)
     served: bool = False  # it has been ready once: from then on its absence is a loss
     doubted_until: float = 0.0
+    resumes: str = ""  # the model whose broken answers it can go on with, as it says itself; empty: none
 
     @property
     def replica(self) -> str:
@@ -121,12 +122,13 @@ def _listed(old: Entry | None, listed: Listed, now: float) -> Entry:
     return Entry(listed=listed, judged_at=now, answered_at=now, served=listed.ready)
 
 
-def read(table: Table, replica: str, standing: Standing, began: float, now: float) -> Table:
+def read(table: Table, replica: str, standing: Standing, began: float, now: float, resumes: str = "") -> Table:
     """The table after a probe that ``began`` then; SILENT means that no answer came in time."""
     entry = table.entries.get(replica)
     if entry is None or began < entry.judged_at:
         return table
     if standing is not Standing.SILENT:
+        entry = msgspec.structs.replace(entry, resumes=resumes)
         return _put(table, _judged(entry, standing, began, now))
     doubt = max(entry.doubted_until, now + DOUBT_S)
     if now - entry.answered_at >= SILENT_S:
@@ -153,6 +155,12 @@ def _judged(entry: Entry, standing: Standing, began: float, now: float) -> Entry
 
 def _put(table: Table, entry: Entry) -> Table:
     return Table({**table.entries, entry.replica: entry}, table.deployments)
+
+
+def of_model(found: Routable, resumes: str) -> Routable:
+    """Those that can go on with an answer of this model."""
+    ready, fenced = (tuple(one for one in some if one.resumes == resumes) for some in (found.ready, found.fenced))
+    return msgspec.structs.replace(found, ready=ready, fenced=fenced)
 
 
 def of_deployment(table: Table, deployment: str) -> tuple[Entry, ...]:

@@ -48,6 +48,10 @@ class Silent(Unreachable):
     """The replica answers no probe and sends nothing: for its requests it is gone."""
 
 
+class Stuck(Unreachable):
+    """The replica takes nothing new and sends nothing, and another could go on."""
+
+
 class Opened:
     """A stream whose first bytes are here."""
 
@@ -55,6 +59,8 @@ class Opened:
         self._response = response
         self._first = first
         self._silent = silent
+        self.stuck: Callable[[], bool] = lambda: False
+        """Asked when nothing has come for SILENT_S: whether it should be left."""
         self.status = response.status
         self.headers: Mapping[str, str] = response.headers
 
@@ -68,6 +74,8 @@ class Opened:
             except TimeoutError:
                 if self._silent():
                     raise Silent from None
+                if self.stuck():
+                    raise Stuck from None
         return first
 
     def close(self) -> None:
@@ -75,7 +83,7 @@ class Opened:
         self._response.close()
 
 
-BROKEN = (aiohttp.ClientError, OSError, Silent)  # how a connection that breaks shows itself
+BROKEN = (aiohttp.ClientError, OSError, Silent, Stuck)  # how a connection that breaks shows itself
 
 
 class Upstream:

@@ -16,14 +16,13 @@ import msgspec
 import torch
 
 from engine.health.shipped import SMOLLM2_FILE, SMOLLM2_GOLDEN
-from vocab.errors import ModelError
+from engine.model_files import mark
 from wire.disk import write_durably
 
 log = logging.getLogger(__name__)
 
 TOLERANCE = {torch.float32: 2e-3, torch.float16: 0.05, torch.bfloat16: 0.15}  # of a log probability
-_FORM = 1
-_ENDS = 2**20  # bytes of a file's beginning and end that its digest covers
+_FORM = 2
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -53,10 +52,10 @@ class GoldenFile:
     def __init__(self, folder: Path | None, sources: Row[Path], dtype: torch.dtype, device: torch.device,
                  more: str = "") -> None:  # fmt: skip
         self._shipped = dtype == torch.float32 and not more and _is_shipped(sources)
-        parts = [_FORM, [_digest(path) for path in sources], str(dtype), device_name(device), str(torch.__version__),
+        parts = [_FORM, [mark(path) for path in sources], str(dtype), device_name(device), str(torch.__version__),
                  importlib.metadata.version("corral"), more]  # fmt: skip
-        mark = blake2b(msgspec.json.encode(parts), digest_size=8).hexdigest()
-        self._path = None if folder is None else folder / f"{sources[0].stem}-{mark}.golden.json"
+        name = f"{sources[0].stem}-{blake2b(msgspec.json.encode(parts), digest_size=8).hexdigest()}.golden.json"
+        self._path = None if folder is None else folder / name
 
     def read(self) -> Golden:
         """What is known; empty if nothing is."""
@@ -92,21 +91,8 @@ def device_name(device: torch.device) -> str:
     return named or platform.machine()
 
 
-def _digest(path: Path) -> tuple[str, int, int, str]:
-    """Name, size, time and a hash of both ends: a file of 100 GB is not read whole to be known again."""
-    try:
-        stat = path.stat()
-        with path.open("rb") as file:
-            begin = file.read(_ENDS)
-            file.seek(max(0, stat.st_size - _ENDS))
-            end = file.read(_ENDS)
-    except OSError as error:
-        raise ModelError(f"{path}: cannot read it: {error.strerror}") from error
-    return path.name, stat.st_size, stat.st_mtime_ns, blake2b(begin + end, digest_size=16).hexdigest()
-
-
 def _is_shipped(sources: Row[Path]) -> bool:
     if len(sources) != 1 or sources[0].name != SMOLLM2_FILE[0]:
         return False
-    name, size, _, digest = _digest(sources[0])
-    return (name, size, digest) == SMOLLM2_FILE
+    found = mark(sources[0])
+    return (found.name, found.size, found.ends) == SMOLLM2_FILE

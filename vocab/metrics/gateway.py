@@ -34,6 +34,19 @@ GATEWAY: tuple[Metric, ...] = (
     Metric("corral_gateway_counted_replicas", Kind.GAUGE, "Replicas that should take requests.", _OF),
     Metric("corral_gateway_panic", Kind.GAUGE, "1 while fewer than half of the replicas are routable.", _OF),
     Metric("corral_gateway_panic_requests_total", Kind.COUNTER, "Tries that went to a fenced replica.", _OF),
-    Metric("corral_gateway_streams_broken_total", Kind.COUNTER, "Streams whose replica was lost midway.", _OF),
+    Metric("corral_gateway_streams_broken_total", Kind.COUNTER, "Streams that ended with an error midway.", _OF),
+    Metric(
+        "corral_gateway_streams_resumed_total",
+        Kind.COUNTER,
+        "Streams that went on at another replica, by why they left one: lost, silent, stuck, failed or cut_off.",
+        ("deployment", "reason"),
+    ),
+    Metric(
+        "corral_gateway_resume_seconds",
+        Kind.HISTOGRAM,
+        "From the break of a stream to the first byte of the replica that goes on with it.",
+        _OF,
+        _FIRST,
+    ),
     Metric("corral_gateway_controller_up", Kind.GAUGE, "1 while the controller answers with the replica list."),
 )
