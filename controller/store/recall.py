@@ -1,22 +1,26 @@
-"""What a restart reads of the past: all decisions, and of the events those on which one rests, and the latest.
+"""What a restart reads of the past: the decisions, of the events those on which one rests, and the latest of the rest.
 
 Most events of a fleet lead to nothing. A core lets go of them after an hour (``Ledger.forget``), and one that begins
-does not take them in: so a restart costs what was decided, and not what was ever seen.
+does not take them in. Of a GPU or a node only its last word counts, of however many it has had. So a restart costs what
+was decided, and not what was ever seen.
 """
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
+from typing import TypeVar
 
 import msgspec
-from sqlalchemy import and_, func, or_, select
+from sqlalchemy import ColumnElement, func, not_, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from controller.core.fleet.ledger import COUNTED, LOOSE_S
 from controller.store import change
-from controller.store.change import Change
+from controller.store.change import KIND, Change
 from controller.store.tables import changes, events, standing
 
-PAGE = 2000  # rows read at a time
-NAMES = 400  # in one question: SQLite takes a few thousand at most
+T = TypeVar("T")
+
+PAGE = 500  # in one question: SQLite takes a few thousand at most
+SPARSE = ("event", "state")  # kinds of which not every line counts
 
 
 class _Rests(msgspec.Struct):
@@ -31,34 +35,32 @@ _rests = msgspec.json.Decoder(_Rests)
 
 async def changes_that_count(connection: AsyncConnection) -> AsyncIterator[Change]:
     """In the order in which they were stored. A core that folds these is as one that folded everything and let go."""
-    newest = (await connection.execute(select(func.max(changes.c.at)))).scalar_one()
-    since = (newest or 0.0) - LOOSE_S
-    old = await _old_events(connection, since)
-    first = 0
-    wanted = or_(changes.c.kind != "event", changes.c.at >= since)
-    query = select(changes.c.seq, changes.c.line).where(wanted).order_by(changes.c.seq).limit(PAGE)
-    while page := (await connection.execute(query.where(changes.c.seq > first))).all():
-        for row in page:
-            while old and old[-1][0] < row.seq:
-                yield _change(*old.pop())
-            yield _change(row.seq, row.line)
-        first = page[-1].seq
-    while old:
-        yield _change(*old.pop())
+    for page in _in_pages(sorted(await _seqs(connection))):
+        query = select(changes.c.seq, changes.c.line).where(changes.c.seq.in_(page)).order_by(changes.c.seq)
+        for seq, line in (await connection.execute(query)).all():
+            yield Change(seq, change.decode(line))
 
 
-def _change(seq: int, line: str) -> Change:
-    return Change(seq, change.decode(line))
+async def _seqs(connection: AsyncConnection) -> set[int]:
+    """Those of the lines that count; found by the indices, however long the history is."""
+    newest = (await connection.execute(select(func.max(changes.c.at)))).scalar_one() or 0.0
+    dense = [kind for kind in KIND.values() if kind not in SPARSE]
+    found = await _of(connection, changes.c.kind.in_(dense))
+    found |= await _of(connection, changes.c.at >= newest - LOOSE_S, changes.c.kind == "event")
+    for names in _in_pages(sorted(await _named(connection))):
+        found |= await _of(connection, changes.c.kind == "event", changes.c.key.in_(names))
+    found |= await _of(connection, changes.c.kind == "state", not_(_of_machines(changes.c.key)))
+    last = select(standing.c.seq).where(standing.c.kind == "state", _of_machines(standing.c.key))
+    return found | set((await connection.execute(last)).scalars())
 
 
-async def _old_events(connection: AsyncConnection, since: float) -> list[tuple[int, str]]:
-    """The lines of the events on which something rests, as far as they are older; the latest first."""
-    found: list[tuple[int, str]] = []
-    for names in _in_parts(sorted(await _named(connection))):
-        mine = and_(changes.c.kind == "event", changes.c.key.in_(names), changes.c.at < since)
-        rows = await connection.execute(select(changes.c.seq, changes.c.line).where(mine))
-        found += [(row.seq, row.line) for row in rows]
-    return sorted(found, reverse=True)
+async def _of(connection: AsyncConnection, *which: ColumnElement[bool]) -> set[int]:
+    return set((await connection.execute(select(changes.c.seq).where(*which))).scalars())
+
+
+def _of_machines(key: ColumnElement[str]) -> ColumnElement[bool]:
+    """Whether a state is of a GPU or a node. A replica's way counts, too: where it runs, and whether it ever began."""
+    return or_(key.startswith("gpu:"), key.startswith("node:"))
 
 
 async def _named(connection: AsyncConnection) -> set[str]:
@@ -74,6 +76,7 @@ async def _named(connection: AsyncConnection) -> set[str]:
     return found
 
 
-def _in_parts(names: list[str]) -> Iterator[list[str]]:
-    for start in range(0, len(names), NAMES):
-        yield names[start : start + NAMES]
+def _in_pages(named: Iterable[T]) -> Iterator[list[T]]:
+    every = list(named)
+    for start in range(0, len(every), PAGE):
+        yield every[start : start + PAGE]

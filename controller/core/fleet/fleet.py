@@ -122,11 +122,10 @@ class Fleet:
         """The first moment of this life: from here, nodes that were live are waited for."""
         if self.patience.begin(self.ledger.words, now):
             self.agenda.remind(now + COLD_START_S, FLEET)
-            for subject in self.ledger.words:
-                if subject.node is not None:
-                    node = self.node(subject.node)
-                    node.awaited_from = now
-                    self.agenda.watch(subject, node.silent_at)
+            for name in sorted(subject.node for subject in self.ledger.words if subject.node is not None):
+                node = self.node(name)
+                node.awaited_from = now
+                self.agenda.watch(Subject(node=name), node.silent_at)
 
     def look_up(self, now: float) -> None:
         """Look at what has waited once what was waited for after a start has come."""

@@ -19,10 +19,13 @@ from tests.controller.house import Keys
 from tests.sim.node import Node
 from tests.sim.test_promises import CHAT, GPUS, HARMFUL, HARMLESS, LIMITS, NODES, PAIR, happen
 from tests.sim.world import World
-from vocab.lines import AnyLine, EventLine
+from vocab.lines import AnyLine, EventLine, StateLine
 
 LOOSE = ("events", "first_taken_at", "taken_at", "unexamined", "_loose", "docket")  # compared by themselves
-WAYS = (("hit", HARMLESS), ("hit", HARMFUL), ("fenced", HARMFUL), ("clear", ("",)), ("ask", ("hold", "lift", "pause")))
+WAYS = (
+    *(("hit", HARMLESS), ("hit", HARMFUL), ("fenced", HARMFUL), ("clear", ("",)), ("ask", ("hold", "lift", "pause"))),
+    *(("silent", ("begin", "end")), ("blind", ("",)), ("crash", ("",)), ("reboot", ("",))),
+)
 
 
 @pytest.fixture
@@ -97,3 +100,16 @@ async def test_old_events_that_led_to_nothing_are_not_read(store: Store) -> None
     seen, kept = ([line.event for line in lines if isinstance(line, EventLine)] for lines in (every, counting))
     assert [event.gpu for event in seen if event.code == "xid:13"] == ["GPU-n1-0", "GPU-n1-1"]
     assert [event.gpu for event in kept if event.code == "xid:13"] == ["GPU-n1-1"]
+
+
+async def test_of_a_machine_only_the_last_word_is_read(store: Store) -> None:
+    world = World([Node("n1", 1), Node("n2", 1)])
+    for silent in (False, True, False, True):
+        world.nodes["n2"].silent = silent
+        world.run(200, every_s=4)
+    every, counting = await stored(store, world)
+    said, kept = ([line for line in lines if isinstance(line, StateLine)] for lines in (every, counting))
+    assert [line.to for line in said if line.subject.node == "n2"] == ["live", "unknown", "live", "unknown"]
+    assert len([line for line in said if line.subject.gpu == "GPU-n2-0"]) == 3
+    last = {line.subject: line for line in said}
+    assert kept == [line for line in said if last[line.subject] is line]
