@@ -18,6 +18,7 @@ from agent.config import AgentConfig
 from agent.diag.child import PROGRAM
 from agent.diag.diag import Diag
 from agent.diag.route import route
+from agent.door import open_door
 from agent.evidence_routes import EvidenceRoutes
 from agent.export import Export
 from agent.ground import NodeGround
@@ -136,6 +137,7 @@ class Agent:
         app.router.add_post("/api/v1/diag", route(self.diag))
         EvidenceRoutes(self.hands.evidence).add_to(app)
         runner = await listen(app, config.listen, token=self._token, tls=self.tls.server)
+        door = await open_door(api.app(self.export, None), config.run_dir)
         self.listens = True
         try:
             async with self._client, self.tls.renewing():
@@ -144,6 +146,8 @@ class Agent:
             await self.scribe.close()
             self.ring.flush()
             await runner.cleanup()
+            if door is not None:
+                await door.cleanup()
 
     async def _work(self, stop: asyncio.Event) -> bool:
         sources: tuple[Source, ...] = self.hardware.sources(self.supervisor.records, self._after_seq)

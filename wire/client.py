@@ -26,17 +26,27 @@ def _reason(error: Exception) -> str:
 
 
 class Client:
-    """JSON over HTTP to one base address; use as an async context manager."""
+    """JSON over HTTP to one base address; use as an async context manager.
 
-    def __init__(self, base: str, *, token: str | None = None, tls: ssl.SSLContext | None = None) -> None:
+    ``socket``: the path of a Unix socket that is asked in its place; ``base`` then only names it.
+    """
+
+    def __init__(
+        self, base: str, *, token: str | None = None, tls: ssl.SSLContext | None = None, socket: str | None = None
+    ) -> None:
         self.base = base.rstrip("/")
         self._token = token
         self._tls = tls
+        self._socket = socket
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> "Client":
         headers = {"Authorization": f"Bearer {self._token}"} if self._token else {}
-        connector = aiohttp.TCPConnector(ssl=self._tls or True)
+        connector: aiohttp.BaseConnector
+        if self._socket is not None:
+            connector = aiohttp.UnixConnector(self._socket)
+        else:
+            connector = aiohttp.TCPConnector(ssl=self._tls or True)
         self._session = aiohttp.ClientSession(headers=headers, connector=connector)
         return self
 
