@@ -45,7 +45,14 @@ from controller.lock import only_controller
 from controller.outward.keepers import keepers
 from controller.outward.powering import Powering, powers
 from controller.outward.webhooks import Webhook
-from controller.pages import OPEN_PATHS, Pages
+from controller.pages import FORMS, OPEN_PATHS, ROLES, SHOWS, Pages
+from controller.pages.frame import Frame
+from controller.pages.looking import Looking
+from controller.pages.ordering import Ordering
+from controller.pages.orders import Forms
+from controller.pages.recent import Recent
+from controller.pages.signing import Signing
+from controller.rehearsing.rehearsing import Rehearsing
 from controller.several.reports import Reports
 from controller.several.shared import Shared
 from controller.store import policies
@@ -83,9 +90,12 @@ class Controller:
         self.liveness = Liveness(self.conductor, self.tls.client)
         self.powering = Powering(self.conductor, clock, powers(config.power, config.nodes_of))
         self.tokens = Tokens(store, clock)
+        self.rehearsing = Rehearsing()
         self.lemons = Lemons(store, self.conductor, clock, config.lemons)
         self.housekeeping = Housekeeping(store, clock, self.export, config.keep_days, self._leads, self.lemons)
-        self.parts = Parts(self.conductor, store, AgentRecords(self.tls.client, config.agents_token_path))
+        records = AgentRecords(self.tls.client, config.agents_token_path)
+        self.recent = Recent(records, clock)
+        self.parts = Parts(self.conductor, store, records)
         self.shelf = Shelf(Path(config.state_dir) / "bundles")
         self.shelving = Shelving(self.conductor, store, self.parts, self.shelf, clock)
         self.webhooks = [Webhook(each, self.conductor, store, clock, self.export) for each in config.webhooks]
@@ -110,15 +120,15 @@ class Controller:
 
     def app(self, token: str | None) -> web.Application:
         """The whole HTTP side."""
-        access = Access(token, self.tokens, certified=self.config.tls_client_ca is not None)
+        access = Access(token, self.tokens, certified=self.config.tls_client_ca is not None, clock=self._clock)
         routes = self._routes(access)
         roles = {("GET", path): LOOKS for path in ("/metrics", "/openapi.json")}
-        roles.update({(route.method, route.path): route.may for route in routes})
+        roles.update({(route.method, route.path): route.may for route in routes} | ROLES)
         rates = Rates(self._clock, per_s=self.config.requests_per_s)
         app = server.make_app(
-            ready=lambda: self.conductor.ready, metrics=self.export, gate=access.gate(OPEN_PATHS, roles, rates)
+            ready=lambda: self.conductor.ready, metrics=self.export, gate=access.gate(OPEN_PATHS, roles, rates, SHOWS)
         )
-        app.middlewares.append(guard(local_only=token is None and self.config.loopback))
+        app.middlewares.append(guard(local_only=token is None and self.config.loopback, forms=FORMS))
         add_routes(app, routes)
         page = document(routes, VERSION)
 
@@ -126,8 +136,15 @@ class Controller:
             return server.reply(page)
 
         app.router.add_get("/openapi.json", openapi)
-        Pages(VERSION).add_to(app)
+        self._pages(access, routes).add_to(app)
         return app
+
+    def _pages(self, access: Access, routes: list[Route]) -> Pages:
+        forms = Forms(routes)
+        frame = Frame(VERSION, access, forms, self._clock)
+        reads = Reads(self.conductor, self.store, self.watch)
+        looking = Looking(frame, self.conductor, self.store, reads, self.recent, self._clock, self.config.gateways)
+        return Pages(frame, looking, Ordering(frame, forms, access, self.conductor), Signing(frame, access))
 
     def _routes(self, access: Access) -> list[Route]:
         return [
@@ -136,7 +153,7 @@ class Controller:
             *Orders(self.conductor, self._clock).routes(),
             *Agents(self.conductor, self.dispatch, self.reports, self.export, self.config.gateways).routes(),
             *TokenRoutes(self.tokens, access).routes(),
-            *Policies(self.conductor, self.store, self._clock).routes(),
+            *Policies(self.conductor, self.store, self._clock, self.rehearsing).routes(),
             *Cards(self.store, self.lemons).routes(),
             *RollupRoutes(self.store, self.config.nodes_of).routes(),
             *Verdicts(self.conductor, self.store, self._clock).routes(),
@@ -171,6 +188,7 @@ class Controller:
             stack.callback(self.housekeeping.stop)
             stack.callback(self.dispatch.wake_all)
             stack.callback(self.watch.close)
+            stack.callback(self.rehearsing.close)
             self.thinking = thinking
             yield runner
 

@@ -41,6 +41,16 @@ def ask(url: str, method: str, path: str, kind: type[T] | Any = Any, body: Any =
     return _at(url, lambda client: client.call(method, path, kind, body, **query))
 
 
+def ask_lines(url: str, method: str, path: str, body: Any, hear: Callable[[Any], None]) -> None:
+    """As ``ask``, of an answer of JSON Lines: each is heard as it comes. Raises as ``ask`` does."""
+
+    async def go(client: Client) -> None:
+        async for line in client.lines(method, path, Any, body):
+            hear(line)
+
+    _at(url, go)
+
+
 def ask_as(url: str, bearer: str, method: str, path: str, kind: type[T], body: Any) -> T:
     """As ``ask``, with another token than that of the environment."""
     return _at(url, lambda client: client.call(method, path, kind, body), bearer)

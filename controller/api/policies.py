@@ -4,26 +4,28 @@ Each adoption is audited and says why. It changes what automation may do everywh
 compares, and orders within what was adopted.
 """
 
-import asyncio
+from contextlib import aclosing, suppress
 from typing import Annotated
 
 import msgspec
+from aiohttp import web
 from msgspec.structs import replace
 
 from controller.api.forms import Reason
 from controller.api.paging import Paged, PageQuery, before
 from controller.api.policy import AdoptionView, adoption_view
 from controller.api.route import Call, Route, not_found
-from controller.core.decided import Count, compared
+from controller.config import Config
+from controller.core.decided import Count
 from controller.core.fleet.adoption import Adoption
-from controller.core.fleet.settings import Settings
 from controller.core.fleet.stimuli import Adopted
 from controller.core.policy.difference import Difference, differences
-from controller.core.rehearsal import Past, rehearse
 from controller.deciding import rulebook
 from controller.deciding.conductor import Conductor, Submission
+from controller.rehearsing.rehearsing import Rehearsing
+from controller.rehearsing.told import Brief, Decided, Failed, Progress
 from controller.store import policies
-from controller.store.past import past
+from controller.store.past import Span
 from controller.store.records import Audit
 from controller.store.store import Store
 from vocab.catalogue import codes
@@ -32,7 +34,7 @@ from vocab.errors import ConfigError, InputError, Refused
 from vocab.roles import ADMINS, ORDERS
 
 DAYS = 30.0  # as long as history is kept
-REHEARSAL_S = 120.0  # for both rehearsals of a month; they take seconds
+LINES = "application/x-ndjson"
 Content = Annotated[str, msgspec.Meta(max_length=200_000)]  # a rule for each code of the catalogue is a tenth of it
 Number = Annotated[int, msgspec.Meta(ge=1, le=2**53)]
 
@@ -57,11 +59,11 @@ class DiffBody(msgspec.Struct, frozen=True, kw_only=True):
     content: Content | None = None
 
 
-class PolicyDiff(msgspec.Struct, frozen=True, kw_only=True):
-    """What differs, and what both decide over the last 30 days of this fleet.
+class PolicyDiff(msgspec.Struct, frozen=True, kw_only=True, tag_field="told", tag="diff"):
+    """What differs, and what both decide over the last 30 days of this fleet: the last line of the answer.
 
-    ``events`` were played, the latest of the ``stored`` ones of that time, from ``first`` on (None: there are none), on
-    nodes that were taken to be idle and at level repair, where each repair works.
+    ``events`` were played, the first of them at ``first`` (None: there is none), on nodes that were taken to be idle
+    and at level repair, where each repair works.
     """
 
     before: str
@@ -69,7 +71,6 @@ class PolicyDiff(msgspec.Struct, frozen=True, kw_only=True):
     differences: tuple[Difference, ...]
     since: float
     events: int
-    stored: int
     first: float | None
     decided: tuple[Count, ...]
 
@@ -83,11 +84,11 @@ class AdoptionFile(AdoptionView, frozen=True, kw_only=True):
 class Policies:
     """The routes over the adopted policies."""
 
-    def __init__(self, conductor: Conductor, store: Store, clock: Clock) -> None:
+    def __init__(self, conductor: Conductor, store: Store, clock: Clock, rehearsing: Rehearsing) -> None:
         self._conductor = conductor
         self._store = store
         self._clock = clock
-        self._rehearsing = asyncio.Lock()  # one at a time: each takes a core
+        self._rehearsing = rehearsing
 
     def routes(self) -> list[Route]:
         """The rows."""
@@ -140,13 +141,14 @@ class Policies:
                 method="POST",
                 path="/api/v1/policy/diffs",
                 name="diff_policy",
-                summary="What another policy says, and would have decided over the last 30 days; changes nothing",
+                summary="What another policy says, and would have decided over the last 30 days; changes nothing. JSON"
+                " Lines: `progress` at least each ten seconds, at the end `diff`, or `failed` and why",
                 run=self.diff,
                 body=DiffBody,
-                answer=PolicyDiff,
+                stream=True,
+                media=LINES,
                 errors=(403, 409, 503),
                 roles=ORDERS,
-                answer_s=REHEARSAL_S,
             ),
         ]
 
@@ -183,28 +185,34 @@ class Policies:
         drawn = replace(found, actor=call.actor, reason=body.reason, reverts=found.number)
         return await self._submit(call, drawn, "revert_policy")
 
-    async def diff(self, call: Call) -> PolicyDiff:
+    async def diff(self, call: Call) -> web.StreamResponse:
         """Compare, in words and over this fleet's past."""
         mind, body = self._conductor.mind, call.body
         drawn = self._draft(body.content, actor=call.actor, reason="a comparison")
-        now, then = mind.settings, rulebook.in_force(mind.config, drawn)
-        since = self._clock.now() - DAYS * 86400.0
-        if self._rehearsing.locked():
-            raise Refused("another comparison is under way; ask again in a moment")
-        async with self._rehearsing:
-            async with self._store.reading() as connection:
-                story = await past(connection, mind.shape, since)
-            decided = await asyncio.to_thread(_decided, now, then, story)
-        return PolicyDiff(
-            before=now.policy,
-            after=then.policy,
-            differences=differences(now, then, codes.ROWS),
-            since=since,
-            events=sum(hasattr(each.item, "event") for each in story.told),
-            stored=story.stored,
-            first=story.told[0].at if story.told else None,
-            decided=decided,
+        if self._rehearsing.busy:
+            raise Refused("another comparison is under way; ask again once it has ended")
+        now, config = self._clock.now(), mind.config
+        brief = Brief(
+            config=Config(
+                state_dir=config.state_dir,
+                database=config.database,
+                database_password_file=config.database_password_file,
+                pooler=config.pooler,
+            ),
+            before=mind.settings,
+            after=rulebook.in_force(config, drawn),
+            shape=mind.shape,
+            span=Span(now - DAYS * 86400.0, now),
         )
+        answer = web.StreamResponse(headers={"Content-Type": LINES, "Cache-Control": "no-store"})
+        async with aclosing(self._rehearsing.play(brief)) as telling:
+            with suppress(ConnectionResetError):  # who asked has gone: nobody needs to know
+                async for told in telling:
+                    if not answer.prepared:
+                        await answer.prepare(call.request)
+                    await answer.write(msgspec.json.encode(_as_diff(brief, told)) + b"\n")
+                await answer.write_eof()
+        return answer
 
     def _in_force(self) -> Adoption:
         adopted = self._conductor.mind.adopted
@@ -237,5 +245,15 @@ class Policies:
             return adoption_view(await policies.last(connection))
 
 
-def _decided(now: Settings, then: Settings, story: Past) -> tuple[Count, ...]:
-    return compared(rehearse(now, story), rehearse(then, story))
+def _as_diff(brief: Brief, told: Progress | Decided | Failed) -> Progress | PolicyDiff | Failed:
+    if not isinstance(told, Decided):
+        return told
+    return PolicyDiff(
+        before=brief.before.policy,
+        after=brief.after.policy,
+        differences=differences(brief.before, brief.after, codes.ROWS),
+        since=brief.span.since,
+        events=told.events,
+        first=told.first,
+        decided=told.decided,
+    )

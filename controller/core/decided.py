@@ -1,7 +1,7 @@
 """What was decided, to be counted and compared: holds of the policy and repairs, each by its rule and its place."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import msgspec
 
@@ -14,14 +14,7 @@ COUNTED = frozenset({*REPAIRS, ActionKind.QUARANTINE, ActionKind.RESTART_REPLICA
 DECIDED = frozenset({ActionState.ORDERED, ActionState.WAITING, ActionState.DONE})
 MOST_PLACES = 20
 
-
-class Deed(msgspec.Struct, frozen=True):
-    """One decision. ``of``: hold, or the kind of a repair; ``place``: the GPU, node or replica that it takes."""
-
-    at: float
-    of: str
-    rule: str
-    place: str
+Key = tuple[str, str, str]  # a rule, what it decides (hold, or the kind of a repair), and the GPU, node or replica
 
 
 class Count(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,31 +27,47 @@ class Count(msgspec.Struct, frozen=True, kw_only=True):
     places: tuple[str, ...] = ()
 
 
-def deeds(lines: Iterable[AnyLine]) -> list[Deed]:
-    """The decisions in these lines, each once: a repair that waits is decided, what a level forbids is not."""
-    found: dict[tuple[str, str], Deed] = {}
-    for line in lines:
-        if isinstance(line, HoldLine) and line.op == "placed" and line.rule is not None:
-            found.setdefault((HOLD, line.id), Deed(line.at, HOLD, line.rule, _name(line.subject)))
-        elif isinstance(line, ActionLine) and line.of in COUNTED and line.state in DECIDED:
-            rule = line.rule.removeprefix("catalogue/")
-            found.setdefault((line.of.value, line.id), Deed(line.at, line.of.value, rule, _name(line.subject)))
-    return list(found.values())
+class Tally:
+    """The decisions of one policy, counted as its lines come in.
+
+    Each counts once: a repair that waits is decided, and what a level forbids is not.
+    """
+
+    def __init__(self, lines: Iterable[AnyLine] = ()) -> None:
+        self.counts: Counter[Key] = Counter()
+        self._known: set[str] = set()  # holds and actions that were counted
+        self.add(lines)
+
+    def add(self, lines: Iterable[AnyLine]) -> None:
+        """Count what these lines decide."""
+        for line in lines:
+            key = _key(line)
+            if key is not None and isinstance(line, HoldLine | ActionLine) and line.id not in self._known:
+                self._known.add(line.id)
+                self.counts[key] += 1
+
+
+def _key(line: AnyLine) -> Key | None:
+    if isinstance(line, HoldLine) and line.op == "placed" and line.rule is not None:
+        return line.rule, HOLD, _name(line.subject)
+    if isinstance(line, ActionLine) and line.of in COUNTED and line.state in DECIDED:
+        return line.rule.removeprefix("catalogue/"), line.of.value, _name(line.subject)
+    return None
 
 
 def _name(subject: Subject) -> str:
     return subject.gpu or subject.node or subject.replica or ""
 
 
-def compared(before: Sequence[Deed], after: Sequence[Deed]) -> tuple[Count, ...]:
+def compared(before: Tally, after: Tally) -> tuple[Count, ...]:
     """By rule and kind, what the two decide; the kinds that they decide alike are there too."""
-    one, other = (Counter((deed.rule, deed.of, deed.place) for deed in each) for each in (before, after))
-    kinds = sorted({(deed.rule, deed.of) for deed in (*before, *after)})
-    return tuple(_count(rule, of, one, other) for rule, of in kinds)
+    kinds: dict[tuple[str, str], set[str]] = {}
+    for rule, of, place in (*before.counts, *after.counts):
+        kinds.setdefault((rule, of), set()).add(place)
+    return tuple(_count(rule, of, sorted(kinds[rule, of]), before.counts, after.counts) for rule, of in sorted(kinds))
 
 
-def _count(rule: str, of: str, one: Counter[tuple[str, str, str]], other: Counter[tuple[str, str, str]]) -> Count:
-    places = sorted({key[2] for key in one.keys() | other.keys() if key[:2] == (rule, of)})
+def _count(rule: str, of: str, places: list[str], one: Counter[Key], other: Counter[Key]) -> Count:
     differing = [place for place in places if one[rule, of, place] != other[rule, of, place]]
     return Count(
         rule=rule,

@@ -2,16 +2,16 @@
 
 The events come in as they came, at the times at which they came, on nodes at level repair that run nothing; what went
 well by itself then goes well now. Each repair works: it ends what it is for. So the numbers compare policies; they do
-not say what became of the fleet.
+not say what became of the fleet. What is played is let go of: a past may be of any length.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 import msgspec
 from msgspec.structs import replace
 
 from controller.core.core import Core
-from controller.core.decided import Deed, deeds
+from controller.core.decided import Tally
 from controller.core.fleet.kinds import REPAIRS
 from controller.core.fleet.settings import Settings
 from controller.core.fleet.stimuli import AnyStimulus, Arrived, NodeReported, Replicas, Shaped
@@ -40,40 +40,46 @@ class Told(msgspec.Struct, frozen=True):
     item: EventItem | ClearedItem
 
 
-class Past(msgspec.Struct, frozen=True, kw_only=True):
-    """What is stored of a fleet: its nodes as they are now, its division, and what they said, in order."""
+class Scene(msgspec.Struct, frozen=True, kw_only=True):
+    """Where it plays: a fleet's nodes as they are now, and its division."""
 
     facts: tuple[NodeFacts, ...]
     shape: Shaped
-    told: tuple[Told, ...]
-    stored: int = 0  # events there are of that time, of which the latest are told
 
 
-def rehearse(settings: Settings, past: Past) -> list[Deed]:
-    """What this policy decides over the past."""
-    return _Rehearsal(settings, past).run() if past.told else []
+class Rehearsal:
+    """One policy over a past that is told piece by piece, in the order in which it happened."""
 
-
-class _Rehearsal:
-    def __init__(self, settings: Settings, past: Past) -> None:
+    def __init__(self, settings: Settings, scene: Scene) -> None:
+        self.tally = Tally()
         self._core = Core(settings)
-        self._past = past
-        self._facts = {facts.node: _at_rest(facts) for facts in past.facts}
-        self._now = past.told[0].at - BEFORE_S
+        self._scene = scene
+        self._facts = {facts.node: _at_rest(facts) for facts in scene.facts}
+        self._owner = {gpu.uuid: facts.node for facts in self._facts.values() for gpu in facts.gpus}
+        self._now: float | None = None  # nothing has been told yet
         self._orders: dict[str, tuple[float, ActionLine]] = {}  # being carried out, and when that ends
         self._done: set[tuple[str, ActionState]] = set()
         self._open: dict[str, ConditionLine] = {}
-        self._lines: list[AnyLine] = []
 
-    def run(self) -> list[Deed]:
-        self._tell(self._past.shape)
-        for facts in list(self._facts.values()):
-            self._report(facts)
-        for told in self._past.told:
-            self._until(told.at)
-            self._hear(told.item)
-        self._until(self._now + AFTER_S)
-        return deeds(self._lines)
+    def hear(self, told: Told) -> None:
+        """What a node said then, after all that was due before."""
+        if self._now is None:
+            self._begin(told.at - BEFORE_S)
+        self._until(told.at)
+        self._hear(told.item)
+
+    def end(self) -> None:
+        """Nothing more was said: what the last of it leads to."""
+        if self._now is not None:
+            self._until(self._now + AFTER_S)
+
+    def _begin(self, at: float) -> None:
+        self._now = at
+        self._core.see(self._scene.shape, at)
+        for facts in self._facts.values():
+            self._core.see(NodeReported(facts=facts), at)
+            self._core.see(Replicas(node=facts.node, statuses=()), at)
+        self._take(self._core.tick(at))
 
     def _hear(self, item: EventItem | ClearedItem) -> None:
         said = item.event if isinstance(item, EventItem) else item.cleared
@@ -88,6 +94,7 @@ class _Rehearsal:
         if event.gpu is not None and event.gpu not in {gpu.uuid for gpu in known.gpus}:
             gone = GpuIdentity(uuid=event.gpu, index=len(known.gpus), pci=event.pci or "")
             facts = replace(facts, gpus=(*facts.gpus, gone))
+            self._owner.setdefault(event.gpu, event.node)
         if event.boot_id is not None and event.boot_id != facts.boot_id:
             facts = replace(facts, boot_id=event.boot_id)
         if facts != self._facts.get(event.node):
@@ -109,7 +116,7 @@ class _Rehearsal:
         return min([float("inf") if due is None else due, *(end for end, _ in self._orders.values())])
 
     def _pass(self, at: float) -> None:
-        self._now = max(self._now, at)
+        self._now = max(self._at, at)
         for key in [key for key, (end, _) in self._orders.items() if end <= self._now]:
             _, order = self._orders.pop(key)
             for node, item in self._outcome(order):
@@ -117,10 +124,10 @@ class _Rehearsal:
         self._take(self._core.tick(self._now))
 
     def _tell(self, stimulus: AnyStimulus) -> None:
-        self._take(self._core.take(stimulus, self._now))
+        self._take(self._core.take(stimulus, self._at))
 
-    def _take(self, lines: Sequence[AnyLine]) -> None:
-        self._lines += lines
+    def _take(self, lines: Iterable[AnyLine]) -> None:
+        self.tally.add(lines)
         for line in lines:
             if isinstance(line, ConditionLine):
                 self._note(line)
@@ -131,7 +138,7 @@ class _Rehearsal:
         """An order is carried out, and what waits for a person is done by one; what was called off is not."""
         if line.state in ORDERED and (line.id, line.state) not in self._done:
             self._done.add((line.id, line.state))
-            self._orders[line.id] = (self._now + TAKES_S[line.of], line)
+            self._orders[line.id] = (self._at + TAKES_S[line.of], line)
         elif line.state in TERMINAL_ACTIONS:
             self._orders.pop(line.id, None)
 
@@ -147,9 +154,7 @@ class _Rehearsal:
         if order.state is ActionState.ORDERED:
             yield (
                 node,
-                ActionItem(
-                    at=self._now, node=node, id=order.id, of=order.of, token=order.token, state=ActionState.DONE
-                ),
+                ActionItem(at=self._at, node=node, id=order.id, of=order.of, token=order.token, state=ActionState.DONE),
             )
         if order.of in REPAIRS:
             yield from ((node, ClearedItem(cleared)) for cleared in self._ended(order, node))
@@ -162,7 +167,7 @@ class _Rehearsal:
         mine = [one for one in self._open.values() if one.subject.gpu in taken or (whole and one.subject.node == node)]
         return [
             Cleared(
-                at=rfc3339(max(self._now, one.last_at)), node=node, boot_id=None, gpu=one.subject.gpu,
+                at=rfc3339(max(self._at, one.last_at)), node=node, boot_id=None, gpu=one.subject.gpu,
                 device=one.device, code=one.code, by="reset", event=one.events[-1],
             )
             for one in mine
@@ -172,8 +177,13 @@ class _Rehearsal:
     def _node_of(self, order: ActionLine) -> str:
         if order.subject.node is not None:
             return order.subject.node
-        owners = (facts.node for facts in self._facts.values() if order.subject.gpu in {gpu.uuid for gpu in facts.gpus})
-        return next(owners, "")
+        return self._owner.get(order.subject.gpu or "", "")
+
+    @property
+    def _at(self) -> float:
+        """The time of what is played now."""
+        assert self._now is not None, "nothing has been told yet"
+        return self._now
 
 
 def _at_rest(facts: NodeFacts) -> NodeFacts:

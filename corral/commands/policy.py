@@ -7,11 +7,10 @@ from typing import Any
 import click
 import msgspec
 
-from corral.ask import ask, json_option, url_option
-from vocab.errors import InputError, Unreachable
+from corral.ask import ask, ask_lines, json_option, url_option
+from vocab.errors import InputError, Refused, Unreachable
 
 FOUND = 1  # exit code: there is a difference, or something does not act
-COMPARE_S = 120.0  # the controller plays a month of events twice
 file_argument = click.argument("file", type=click.Path(path_type=Path))
 maybe_file_argument = click.argument("file", type=click.Path(path_type=Path), required=False)
 reason_option = click.option("--reason", required=True, help="Why; it is shown in the history and kept in the audit.")
@@ -46,7 +45,7 @@ def check(file: Path) -> None:
 def diff(file: Path | None, url: str, as_json: bool) -> int:
     """Print the differences."""
     body = {"content": None if file is None else _read(file)}
-    found = ask(url, "POST", "/api/v1/policy/diffs", body=body, timeout_s=COMPARE_S)
+    found = _compared(url, body)
     if as_json:
         click.echo(msgspec.json.encode(found))
     else:
@@ -56,14 +55,39 @@ def diff(file: Path | None, url: str, as_json: bool) -> int:
     return FOUND if found["differences"] or _changed(found["decided"]) else 0
 
 
+def _compared(url: str, body: dict[str, Any]) -> dict[str, Any]:
+    """The difference, once the controller has played the month; meanwhile how far it is, where somebody looks."""
+    from rich.console import Console
+
+    last: dict[str, Any] = {"told": "failed", "why": f"{url} broke off before the end; see its log"}
+    with Console(stderr=True).status("asking the controller …") as status:
+
+        def hear(told: dict[str, Any]) -> None:
+            last.clear()
+            last.update(told)
+            if told["told"] == "progress":
+                status.update(_so_far(told))
+
+        ask_lines(url, "POST", "/api/v1/policy/diffs", body, hear)
+    if last["told"] == "failed":
+        raise Refused(f"there is no comparison: {last['why']}")
+    if last["told"] != "diff":
+        raise Unreachable(f"{url} broke off before the end; see its log")
+    return last
+
+
+def _so_far(told: dict[str, Any]) -> str:
+    if told["at"] is None:
+        return f"{_many(told['stored'], 'event')} of the last 30 days …"
+    return f"played {told['events']} of {_many(told['stored'], 'event')}, up to {_when(told['at'])} …"
+
+
 def _played(found: dict[str, Any]) -> str:
     """What the numbers rest on."""
     since = _when(found["since"])[:10]
     told = f"over the {_many(found['events'], 'event')} of this fleet since {since}"
-    if found["stored"] > found["events"] and found["first"] is not None:
-        first = _when(found["first"])
-        every = _many(found["stored"], "event")
-        told = f"over {found['events']} of the {every} of this fleet since {since}, those from {first} on"
+    if found["first"] is not None:
+        told += f" (the first at {_when(found['first'])})"
     return f"{told}, on nodes taken to be idle and at level repair, where each repair works:"
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from controller.core.decided import Count, compared, deeds
+from controller.core.decided import Count, Tally, compared
 from controller.core.fleet.settings import Settings
 from corral.replay.pauses import find
 from corral.replay.play import Play
@@ -31,7 +31,7 @@ def compare(paths: Sequence[Path], before: Settings, after: Settings) -> Compari
     """Play the recordings under both policies. Raises InputError naming file and line."""
     one, other = _play(paths, before), _play(paths, after)
     return Comparison(
-        decided=compared(deeds(one), deeds(other)), gone=tuple(_without(one, other)), new=tuple(_without(other, one))
+        decided=compared(Tally(one), Tally(other)), gone=tuple(_without(one, other)), new=tuple(_without(other, one))
     )
 
 

@@ -219,7 +219,9 @@ class Ledger:
         self.recorded += 1
         incident = self.incidents.get(line.incident or "")
         if incident is not None and line.op in {"placed", "would_place"}:
-            self.holds_of_rule[line.rule or incident.code][line.id] = line
+            of_rule = self.holds_of_rule[line.rule or incident.code]
+            of_rule.pop(line.id, None)  # in the order of their times: whoever looks at the last hour reads no more
+            of_rule[line.id] = line
         if line.op == "placed":
             self.holds[line.id] = line
             self.holds_of[line.subject][line.id] = None

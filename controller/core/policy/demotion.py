@@ -5,6 +5,7 @@ until a person has looked: until a policy is adopted anew, or the backlog is dis
 """
 
 from collections.abc import Iterator
+from itertools import takewhile
 
 from controller.core.fleet.fleet import Fleet
 from controller.core.fleet.ledger import FLEET
@@ -35,13 +36,16 @@ def _demote(fleet: Fleet, rule: str, now: float) -> Iterator[NoteLine]:
 
 def _fires_too_often(fleet: Fleet, rule: str, now: float) -> str | None:
     since = max(now - FIRED_S, fleet.ledger.trusted_at)
-    fired = {hold.subject for hold in fleet.ledger.holds_of_rule[rule].values() if hold.at > since}
+    latest = reversed(fleet.ledger.holds_of_rule[rule].values())
+    fired = {hold.subject for hold in takewhile(lambda hold: hold.at > since, latest)}
     if len(fired) <= max(FIRED_LEAST, FIRED_RATIO * len(fleet.gpus)):
         return None
     return f"fired on {len(fired)} of {len(fleet.gpus)} GPUs within an hour"
 
 
 def _is_wrong_too_often(fleet: Fleet, rule: str, now: float) -> str | None:
+    if len(fleet.ledger.verdicts) + len(fleet.ledger.forced) < WRONG_LEAST:
+        return None  # nobody has said so much: a month of holds need not be looked through
     since = max(now - JUDGED_S, fleet.ledger.trusted_at)
     holds = [hold for hold in fleet.ledger.holds_of_rule[rule].values() if hold.op == "placed" and hold.at > since]
     wrong = [hold for hold in holds if was_right(fleet.ledger, hold) is False]
