@@ -13,6 +13,8 @@ from controller.core.fleet.views import GpuView, NodeView, ReplicaView, View
 from vocab.states import Health, Phase
 
 COUNTED = ("total", "in_service", "free", "unhealthy", "stranded", "overcommitted")
+REMOVED, IN_SERVICE = Phase.REMOVED.value, Phase.IN_SERVICE.value  # as plain words: they are compared for each GPU
+ILL = frozenset({Health.FAILED.value, Health.LOST.value})
 
 
 class Album:
@@ -78,12 +80,11 @@ def _read(fleet: Fleet, drawn: GpuView) -> GpuView:
 
 def _counts(gpus: tuple[GpuView, ...]) -> Counter[str]:
     """GPUs by what can be said of them, as ``COUNTED`` names it."""
-    counts: Counter[str] = Counter()
-    for gpu in gpus:
-        counts["total"] += gpu.phase != Phase.REMOVED
-        counts["in_service"] += gpu.fresh and not gpu.holds and gpu.phase == Phase.IN_SERVICE
-        counts["free"] += gpu.placeable and gpu.replica is None
-        counts["unhealthy"] += gpu.health in {Health.FAILED, Health.LOST}
-        counts["stranded"] += gpu.stranded
-        counts["overcommitted"] += gpu.replica is not None and not gpu.placeable
-    return counts
+    return Counter(
+        total=sum(gpu.phase != REMOVED for gpu in gpus),
+        in_service=sum(gpu.fresh and not gpu.holds and gpu.phase == IN_SERVICE for gpu in gpus),
+        free=sum(gpu.placeable and gpu.replica is None for gpu in gpus),
+        unhealthy=sum(gpu.health in ILL for gpu in gpus),
+        stranded=sum(gpu.stranded for gpu in gpus),
+        overcommitted=sum(gpu.replica is not None and not gpu.placeable for gpu in gpus),
+    )

@@ -8,7 +8,7 @@ from controller.core.fleet.replicas import Replica
 from controller.core.fleet.stimuli import Deployment
 from controller.core.fleet.views import DeploymentView, GpuView, NodeView, ReplicaView, View
 from controller.core.placement.deployments import staying
-from controller.core.placement.placement import is_free, is_placeable
+from controller.core.placement.placement import is_able, is_free, is_placeable, takes_work
 from controller.core.placement.shortage import why_short
 from controller.core.placement.stranded import is_stranded
 from controller.core.policy import pause
@@ -18,6 +18,8 @@ from vocab.activity import activity
 from vocab.lines import FinalLine, Subject
 from vocab.readings import Readings
 from vocab.states import Health, Level, Phase
+
+HEALTHY = Health.HEALTHY.value
 
 
 def view(
@@ -57,7 +59,7 @@ def halted(fleet: Fleet) -> dict[str, str]:
 
 def node(fleet: Fleet, node: Node, now: float) -> NodeView:
     """A node with its GPUs."""
-    facts, subject = node.facts, Subject(node=node.name)
+    facts, subject, takes = node.facts, Subject(node=node.name), takes_work(fleet, node.name)
     return NodeView(
         node=node.name,
         virtual=facts.virtual if facts else False,
@@ -73,25 +75,26 @@ def node(fleet: Fleet, node: Node, now: float) -> NodeView:
         holds=tuple(fleet.ledger.standing(subject)),
         conditions=tuple(fleet.conditions_on(subject)),
         others=tuple(said.other for said in fleet.managers.of(node.name) if said.other),
-        gpus=tuple(_gpu(fleet, gpu, now) for gpu in fleet.gpus_at(node.name)),
+        gpus=tuple(_gpu(fleet, gpu, now, takes=takes) for gpu in fleet.gpus_at(node.name)),
     )
 
 
-def _gpu(fleet: Fleet, gpu: Gpu, now: float) -> GpuView:
+def _gpu(fleet: Fleet, gpu: Gpu, now: float, *, takes: bool) -> GpuView:
     identity, subject, status = gpu.identity, Subject(gpu=gpu.identity.uuid), gpu.status
     living, clear = fleet.roster.on(identity.uuid), fleet.is_clear(identity.uuid)
+    phase = phase_of(fleet, identity.uuid, now)
     return GpuView(
         uuid=identity.uuid,
         node=gpu.node,
         index=identity.index,
         name=identity.name,
         pci=identity.pci,
-        state=words.of_gpu(fleet, identity.uuid, now) or "unknown",
-        health="healthy" if clear else fleet.health(identity.uuid).value,
-        phase=phase_of(fleet, identity.uuid, now).value,
+        state=words.of_gpu(fleet, identity.uuid, now, phase) or "unknown",
+        health=HEALTHY if clear else fleet.health(identity.uuid).value,
+        phase=phase.value,
         fresh=gpu.is_fresh(now),
-        placeable=is_placeable(fleet, gpu, now),
-        stranded=is_stranded(fleet, identity.uuid),
+        placeable=takes and is_able(fleet, gpu, now),
+        stranded=bool(living) and is_stranded(fleet, identity.uuid),
         holds=() if clear else tuple(fleet.holds_on(identity.uuid)),
         conditions=() if clear else tuple(fleet.conditions_on(subject)),
         incidents=() if clear else tuple(fleet.ledger.incidents_of.get(subject, ())),

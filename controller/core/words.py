@@ -12,7 +12,7 @@ from controller.core.fleet.fleet import Fleet
 from controller.core.fleet.replicas import Replica
 from controller.core.repairs.workflow import phase_of
 from vocab.lines import StateLine, Subject, Target
-from vocab.states import ActionKind, Health, ReplicaState, shown
+from vocab.states import ActionKind, Health, Phase, ReplicaState, shown
 
 
 def announce(fleet: Fleet, now: float) -> Iterator[StateLine]:
@@ -30,17 +30,20 @@ def _place(subject: Subject) -> tuple[bool, str, str]:
     return subject.gpu is None, subject.gpu or "", subject.replica or ""
 
 
-def of_gpu(fleet: Fleet, gpu: str, now: float) -> str | None:
-    """A GPU's word; None while its first reading is still awaited and nothing else is known of it."""
+def of_gpu(fleet: Fleet, gpu: str, now: float, phase: Phase | None = None) -> str | None:
+    """A GPU's word; None while its first reading is still awaited and nothing else is known of it.
+
+    ``phase``: its own, where the caller knows it.
+    """
     known = fleet.gpus[gpu]
-    clear = fleet.is_clear(gpu)
+    clear, awaited = fleet.is_clear(gpu), known.is_awaited(now)
     word = shown(
         health=Health.HEALTHY if clear else fleet.health(gpu),
-        fresh=known.is_fresh(now) or known.is_awaited(now),
+        fresh=awaited or known.is_fresh(now),
         held=not clear and bool(fleet.holds_on(gpu)),
-        phase=phase_of(fleet, gpu, now),
+        phase=phase or phase_of(fleet, gpu, now),
     )
-    return None if word == Health.HEALTHY and known.is_awaited(now) and known.period_s > 0 else word
+    return None if awaited and word == Health.HEALTHY and known.period_s > 0 else word
 
 
 def _of_gpu(fleet: Fleet, gpu: str, now: float) -> Iterator[StateLine]:

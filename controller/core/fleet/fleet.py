@@ -350,9 +350,8 @@ class Fleet:
 
     def is_clear(self, gpu: str) -> bool:
         """Whether nothing stands on a GPU or its node, as on nearly all: whoever asks need not look further."""
-        known = self.gpus.get(gpu)
-        node = known.node if known is not None else ""
-        return self.ledger.is_clear(Subject(gpu=gpu)) and self.ledger.is_clear(Subject(node=node))
+        known, marked = self.gpus.get(gpu), self.ledger.marked
+        return gpu not in marked["gpu"] and (known is None or known.node not in marked["node"])
 
     def conditions_on(self, subject: Subject) -> list[ConditionLine]:
         """The open conditions of a subject."""

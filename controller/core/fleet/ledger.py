@@ -82,6 +82,7 @@ class Ledger:
         self.holds: dict[str, HoldLine] = {}  # standing
         self.holds_of: dict[Subject, dict[str, None]] = defaultdict(dict)
         self.fences: dict[str, None] = {}  # the holds that agents placed
+        self.timed: dict[str, None] = {}  # standing holds that end by themselves
         self.held: set[str] = set()  # GPUs and nodes on which a hold of the policy stands
         self.lifted: dict[str, HoldLine] = {}
         self.would_holds: dict[str, HoldLine] = {}
@@ -104,6 +105,7 @@ class Ledger:
         self.left: dict[str, str] = {}  # GPU -> why it is gone on purpose: replaced, removed
         self.left_ill: dict[str, str] = {}  # GPU -> the incident that was open when it left
         self.told_to_go: set[str] = set()  # replicas for which there was ever a drain or a stop
+        self.marked: dict[str, set[str]] = {"gpu": set(), "node": set()}  # those that are not clear, by name
         self.words: dict[Subject, str] = {}
         self.lost: set[str] = set()  # nodes
         self.paused: NoteLine | None = None
@@ -133,6 +135,13 @@ class Ledger:
             self._fold_action(line)
         elif isinstance(line, NoteLine):
             self._fold_note(line)
+        if isinstance(line, ConditionLine | IncidentLine | HoldLine):
+            self._mark(line.subject)
+
+    def _mark(self, subject: Subject) -> None:
+        kind, name = ("gpu", subject.gpu) if subject.gpu is not None else ("node", subject.node)
+        if name is not None:
+            (self.marked[kind].discard if self.is_clear(subject) else self.marked[kind].add)(name)
 
     def _fold_state(self, line: StateLine) -> None:
         self.words[line.subject] = line.to
@@ -230,12 +239,15 @@ class Ledger:
                 self.would_of[would.incident].pop(line.id, None)
             if line.owner.startswith(AGENT):
                 self.fences[line.id] = None
+            if line.until is not None:
+                self.timed[line.id] = None
         elif line.op == "lifted":
             self.lifted[line.id] = line
             if incident is not None and incident.id in self.open_incidents:
                 self.forced.add(line.id)
             self.holds.pop(line.id, None)
             self.fences.pop(line.id, None)
+            self.timed.pop(line.id, None)
             self.holds_of[line.subject].pop(line.id, None)
         elif line.op == "would_place":
             self.would_holds[line.id] = line

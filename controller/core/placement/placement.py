@@ -27,15 +27,27 @@ from vocab.states import Health, NodeState, Phase
 
 def is_placeable(fleet: Fleet, gpu: Gpu, now: float) -> bool:
     """Whether a GPU takes new work, were it empty."""
+    return takes_work(fleet, gpu.node) and is_able(fleet, gpu, now)
+
+
+def takes_work(fleet: Fleet, node: str) -> bool:
+    """Whether a node takes new work, if its GPUs do."""
+    known = fleet.node(node)
+    return (
+        known.was_heard
+        and not known.is_booting
+        and fleet.node_state(node) == NodeState.LIVE
+        and not fleet.managers.may_own(node)
+    )
+
+
+def is_able(fleet: Fleet, gpu: Gpu, now: float) -> bool:
+    """Whether a GPU takes new work, were it empty, if its node does."""
     uuid = gpu.identity.uuid
     return (
         gpu.is_fresh(now)
         and gpu.answers
-        and fleet.node(gpu.node).was_heard
-        and not fleet.node(gpu.node).is_booting
-        and fleet.node_state(gpu.node) == NodeState.LIVE
         and (fleet.is_clear(uuid) or _is_sound(fleet, uuid, now))
-        and not fleet.managers.may_own(gpu.node)
         and not fleet.along.takes(uuid)
     )
 
