@@ -1,8 +1,8 @@
 """Prompts with known answers, through the engine's own model, cache and kernels.
 
-Each answer is made greedily, a step a piece, and each step is compared: the known token must be the best one, with
-the known log probability. Two tokens nearer than the tolerance may change places. The cache's own blocks are used
-and given back; what they hold is never offered to other requests.
+The answers are made greedily and together: one step computes the prompts, each other one a token of all, and each is
+compared: the known token must be the best one, with the known log probability. Two tokens nearer than the tolerance
+may change places. The cache's own blocks are used and given back; what they hold is never offered to other requests.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from engine.health.golden import Answer
 from engine.health.outcome import Outcome, Told, learned, passed, problem
 from engine.sequence import Sampling, Sequence, Span, Step
 
-LENGTH = 8  # tokens of an answer
+LENGTH = 4  # tokens of an answer: one of the prompt's step, the others of decodes
 
 
 class Scorer(Protocol):
@@ -26,8 +26,36 @@ class Scorer(Protocol):
         ...
 
 
+class _Asked:
+    """One prompt on its way."""
+
+    def __init__(self, number: int, prompt: tuple[int, ...], expected: Answer | None) -> None:
+        self.number = number
+        self.prompt = prompt
+        self.expected = expected
+        self.sequence = Sequence("canary", list(prompt), Sampling(max_tokens=LENGTH + 1), 0.0)
+        self.logprobs: list[float] = []
+
+    @property
+    def tokens(self) -> tuple[int, ...]:
+        """The answer so far."""
+        return tuple(self.sequence.tokens[len(self.prompt) :])
+
+    @property
+    def pending(self) -> Span:
+        """What the next step computes of it."""
+        start = self.sequence.computed
+        return Span(self.sequence, start, len(self.sequence.tokens) - start, samples=1)
+
+    def take(self, token: int, logprob: float) -> None:
+        """Go on with its next token."""
+        self.sequence.computed = len(self.sequence.tokens)
+        self.sequence.tokens.append(token)
+        self.logprobs.append(logprob)
+
+
 class KnownPrompts:
-    """Asks the prompts, again and again."""
+    """Asks the prompts (the shortest first), again and again."""
 
     def __init__(self, scorer: Scorer, pool: BlockPool, asked: tuple[tuple[int, ...], ...],
                  known: tuple[Answer, ...], tolerance: float) -> None:  # fmt: skip
@@ -39,54 +67,40 @@ class KnownPrompts:
 
     def check(self) -> Iterator[Told | None]:
         """One step a piece; at the end what came of all prompts."""
-        wrong: list[str] = []
-        answers: list[Answer] = []
-        for number, prompt in enumerate(self._asked):
-            expected = self.known[number] if self.known else None
-            for made in self._answer(prompt, expected):
-                if isinstance(made, str):
-                    wrong.append(f"prompt {number + 1}, {made}")
-                elif made is not None:
-                    answers.append(made)
+        expected = self.known or (None,) * len(self._asked)
+        asked = [_Asked(number + 1, *pair) for number, pair in enumerate(zip(self._asked, expected, strict=True))]
+        try:
+            if not all(self._pool.grow(one.sequence, len(one.prompt) + LENGTH) for one in asked):
+                yield Told(Outcome.UNKNOWN, "the cache had no room for the known prompts")
+                return
+            wrong: list[str] = []
+            for _ in range(LENGTH):
+                wrong += self._step(asked)
+                if wrong:
+                    break
                 yield None
+        finally:
+            for one in asked:
+                self._pool.release(one.sequence)
         if wrong:
             yield problem(Outcome.WRONG_ANSWER, f"known prompts got other answers: {', '.join(wrong)}")
         elif self.known:
             yield passed()
-        elif len(answers) == len(self._asked):
-            self.known = tuple(answers)
-            yield learned()
         else:
-            yield Told(Outcome.UNKNOWN, "the cache had no room for the known prompts")
+            self.known = tuple(Answer(one.prompt, one.tokens, tuple(one.logprobs)) for one in asked)
+            yield learned()
 
-    def _answer(self, prompt: tuple[int, ...], expected: Answer | None) -> Iterator[Answer | str | None]:
-        """None between steps, at last the answer or what was wrong with it; nothing if the cache has no room."""
-        sequence = Sequence("canary", list(prompt), Sampling(max_tokens=LENGTH + 1), 0.0)
-        tokens: list[int] = []
-        logprobs: list[float] = []
-        try:
-            if not self._pool.grow(sequence, len(prompt) + LENGTH):
-                return
-            for place in range(LENGTH):
-                start = sequence.computed
-                step = Step((Span(sequence, start, len(sequence.tokens) - start, samples=1),))
-                scores = self._scorer.logits(step)[-1].float().log_softmax(-1)
-                best = int(scores.argmax())
-                token = best if expected is None else expected.tokens[place]
-                if expected is not None:
-                    off = self._difference(scores, best, token, expected.logprobs[place])
-                    if off is not None:
-                        yield f"token {place + 1}: {off}"
-                        return
-                tokens.append(token)
-                logprobs.append(float(scores[token]))
-                sequence.computed = len(sequence.tokens)
-                sequence.tokens.append(token)
-                if place + 1 < LENGTH:
-                    yield None
-            yield Answer(prompt, tuple(tokens), tuple(logprobs))
-        finally:
-            self._pool.release(sequence)
+    def _step(self, asked: list[_Asked]) -> Iterator[str]:
+        """Compute the next token of each; what is not as it was."""
+        rows = self._scorer.logits(Step(tuple(one.pending for one in asked))).float().log_softmax(-1)
+        for one, scores in zip(asked, rows, strict=True):
+            best, place = int(scores.argmax()), len(one.tokens)
+            token = best if one.expected is None else one.expected.tokens[place]
+            if one.expected is not None:
+                off = self._difference(scores, best, token, one.expected.logprobs[place])
+                if off is not None:
+                    yield f"prompt {one.number}, token {place + 1}: {off}"
+            one.take(token, float(scores[token]))
 
     def _difference(self, scores: torch.Tensor, best: int, token: int, logprob: float) -> str | None:
         """What is not as it was, beyond the tolerance. NaN is never within it."""

@@ -100,7 +100,7 @@ def test_a_flipped_bit_of_an_output_is_found(tiny_model: Path) -> None:
 
 def test_nan_is_never_within_the_tolerance(tiny_model: Path) -> None:
     engine = loaded(tiny_model)
-    engine.runner.logits = lambda step: torch.full((1, 272), float("nan"))  # type: ignore[method-assign]
+    engine.runner.logits = lambda step: torch.full((2, 272), float("nan"))  # type: ignore[method-assign]
     assert run(engine).outcome is Outcome.WRONG_ANSWER
 
 
@@ -131,6 +131,17 @@ def test_the_sum_of_weights_is_of_their_bits_in_any_type(dtype: torch.dtype) -> 
     assert last(total.check()) == passed()
     tensor.view(torch.uint8)[7] ^= 1
     assert last(total.check()).outcome is Outcome.WRONG_WEIGHTS
+
+
+def test_the_sum_of_weights_is_the_same_wherever_they_begin() -> None:
+    raw = torch.arange(100, dtype=torch.uint8)
+    sums = [WeightsSum([raw[at:].clone().view(torch.int8)]) for at in (1, 4)]
+    mapped = [WeightsSum([raw[at:].view(torch.int8)]) for at in (1, 4)]
+    for one in (*sums, *mapped):
+        assert last(one.check()) == learned()
+    assert [one.known for one in sums] == [one.known for one in mapped]
+    raw[99] ^= 128  # beyond the last whole word
+    assert [last(one.check()).outcome for one in mapped] == [Outcome.WRONG_WEIGHTS] * 2
 
 
 # ---- when it runs ----
