@@ -95,7 +95,7 @@ class Budget(msgspec.Struct, frozen=True):
 class HoldLine(Line, frozen=True, kw_only=True, tag="hold"):
     """A hold was placed, lifted, refused, or would have been; ``budget``: what had no room for it.
 
-    ``rule``: the code whose rule holds it.
+    ``rule``: the code whose rule holds it; ``until``: when it ends by itself (maintenance).
     """
 
     id: str
@@ -106,6 +106,7 @@ class HoldLine(Line, frozen=True, kw_only=True, tag="hold"):
     clears_on: ClearsOn
     budget: Budget | None = None
     rule: str | None = None
+    until: float | None = None
 
 
 class Target(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -23,7 +23,7 @@ from vocab.lines import (
 # fields that a line has only if there is something to say; an action always says which incident it is for, or null
 OPTIONAL = frozenset(
     {"device", "suspects", "closed_because", "incident", "target", "disrupts", "covered_by", "deployment", "rule"}
-    | {"budget", "right", "pool", "cleared_because"}
+    | {"budget", "right", "pool", "cleared_because", "until"}
 )
 OPTIONAL_OF: dict[type, frozenset[str]] = {ActionLine: OPTIONAL - {"incident", "budget"}}
 EARLY = 10**8  # smaller times are counted from the recording's own zero, not from 1970
