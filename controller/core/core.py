@@ -36,7 +36,7 @@ from controller.core.hearing import hear
 from controller.core.placement import deployments
 from controller.core.policy import demotion
 from controller.core.preview import Preview
-from controller.core.repairs import closing, departure, holds, idle_reset, others, workflow
+from controller.core.repairs import closing, departure, holds, idle_reset, maintenance, others, workflow
 from controller.core.replicas import actions, burial, found, owner_orders, recreate, restart, retire, site_units, whole
 from vocab.catalogue import codes
 from vocab.catalogue.row import CodeRow
@@ -54,6 +54,7 @@ RULES: tuple[Callable[[Fleet, float], Iterable[AnyLine]], ...] = (
     departure.close,
     departure.receive,
     drift.judge,
+    maintenance.over,
     holds.for_faults,
     doubt.judge,
     demotion.judge,

@@ -14,7 +14,7 @@ from controller.core.fleet.replicas import Life, Replica
 from controller.core.fleet.settings import Pool
 from controller.core.fleet.stimuli import Deployment
 from controller.core.policy import shadow
-from controller.core.policy.pause import note_on
+from controller.core.policy.pause import is_paused
 from controller.core.repairs.holds import is_fence
 from controller.core.replicas import site_units
 from vocab.lines import ActionLine, Subject
@@ -41,7 +41,7 @@ def desired(fleet: Fleet, node: str) -> Desired | None:
         epoch=fleet.settings.epoch,
         generation=0,
         level=fleet.level(node) or Level.OBSERVE,
-        paused=note_on(fleet, node) is not None,
+        paused=is_paused(fleet, node),
         holds=_holds(fleet, node),
         replicas=_replicas(fleet, node),
         orders=_orders(fleet, node),

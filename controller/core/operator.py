@@ -18,12 +18,13 @@ from controller.core.policy.asked import exists, place, refuse, words
 from controller.core.policy.budget import repairs
 from controller.core.policy.place import gpus_of, node_of, place_of
 from controller.core.policy.policy import OWNER, is_able
-from controller.core.repairs import undo, verdicts
+from controller.core.repairs import maintenance, undo, verdicts
 from controller.core.repairs.disruption import covering
 from controller.core.repairs.holds import lift
 from controller.core.repairs.release import call_off, let_go
 from controller.core.replicas import retire
 from controller.core.replicas.actions import move
+from vocab.events import rfc3339
 from vocab.lines import ActionLine, AnyLine, HoldLine, NoteLine, Subject
 from vocab.states import ActionKind, ActionState, ClearsOn
 
@@ -44,6 +45,12 @@ def _hold(fleet: Fleet, asked: Asked, now: float) -> Lines:
     if subject is None or not exists(fleet, subject):
         yield refuse(asked, "name a GPU or a node that is known", now)
         return
+    yield from (line for line in _held(fleet, asked, now) if line.id not in fleet.ledger.holds)
+
+
+def _held(fleet: Fleet, asked: Asked, now: float) -> Iterator[HoldLine]:
+    """A person's hold on the place that is named, whether or not it stands."""
+    subject = place(asked) or Subject()
     reason = f"{asked.reason} ({asked.by})" if asked.by else asked.reason
     nth = sum(1 for hold in fleet.ledger.lifted.values() if (hold.subject, hold.owner) == (subject, asked.owner))
     line = HoldLine(
@@ -57,7 +64,7 @@ def _hold(fleet: Fleet, asked: Asked, now: float) -> Lines:
     )
     if asked.owner == OWNER or asked.owner.startswith("agent:"):
         yield replace(line, op="refused", reason=f"{asked.owner} is not a person's name to use")
-    elif line.id not in fleet.ledger.holds:
+    else:
         yield line
 
 
@@ -150,10 +157,42 @@ def _drain(fleet: Fleet, asked: Asked, now: float) -> Lines:
         yield from _hold(fleet, replace(asked, reason=f"drain: {asked.reason}"), now)
     elif not replicas and not going:
         yield refuse(asked, "no such replica runs", now)
-    for replica in replicas:
-        yield retire.ask(fleet, replica, words(asked, "asked for"), now)
+    yield from _send_away(fleet, replicas, asked, now)
     if asked.force:
         yield from _cut_short(fleet, known, asked, now)
+
+
+def _send_away(fleet: Fleet, replicas: list[Replica], asked: Asked, now: float) -> Lines:
+    for replica in replicas:
+        yield retire.ask(fleet, replica, words(asked, "asked for"), now)
+
+
+def _maintain(fleet: Fleet, asked: Asked, now: float) -> Lines:
+    """People will be at work on a node: held, drained, and nothing done there until its time is over.
+
+    Said again, with another time or reason, it is the same maintenance.
+    """
+    if asked.node is None or asked.node not in fleet.nodes:
+        yield refuse(asked, "name a node that is known", now)
+    elif asked.until is None or asked.until <= now:
+        yield refuse(asked, "say until when: a time that is to come", now)
+    else:
+        said = f"maintenance until {rfc3339(asked.until)[:19]}Z: {asked.reason}"
+        known = pause.maintained(fleet, asked.node)
+        line = known or next(iter(_held(fleet, replace(asked, owner=pause.MAINTENANCE, reason=said), now)))
+        reason = f"{said} ({asked.by})" if asked.by else said
+        if known is None or (known.until, known.reason) != (asked.until, reason):
+            yield replace(line, at=now, until=asked.until, reason=reason)
+        going = (r for r in fleet.roster.at(asked.node) if fleet.life(r) is Life.RUN and not _is_asked_for(fleet, r))
+        yield from _send_away(fleet, list(going), asked, now)
+
+
+def _maintained(fleet: Fleet, asked: Asked, now: float) -> Lines:
+    hold = pause.maintained(fleet, asked.node or "")
+    if hold is None:
+        yield refuse(asked, "no maintenance of it is under way", now)
+    else:
+        yield from maintenance.end(fleet, hold, words(asked, "maintenance ended"), now)
 
 
 def _cut_short(fleet: Fleet, replicas: list[Replica], asked: Asked, now: float) -> Lines:
@@ -214,6 +253,8 @@ DEEDS: dict[str, Callable[[Fleet, Asked, float], Lines]] = {
     "discard_backlog": _discard_backlog,
     "undo": undo.undo,
     "close": verdicts.close,
+    "maintain": _maintain,
+    "maintained": _maintained,
 }
 
 

@@ -41,6 +41,8 @@ def of_incident(agenda: Agenda, incident: IncidentLine) -> None:
 
 
 def of_hold(agenda: Agenda, settings: Settings, hold: HoldLine) -> None:
-    """A hold leaves the window: another may fit then, anywhere."""
+    """A hold leaves the window: another may fit then, anywhere. One of a maintenance ends at its own time."""
     if hold.op == "placed":
         agenda.remind(hold.at + settings.limits.window_s, FLEET)
+        if hold.until is not None:
+            agenda.remind(hold.until, hold.subject)

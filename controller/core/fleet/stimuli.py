@@ -117,6 +117,8 @@ class Asked(Stimulus, frozen=True, kw_only=True, tag="asked"):
     ``set_healthy``        ``gpu``: its conditions are cleared; the next bad signal opens them again
     ``discard_backlog``    nothing: decisions that wait for a budget are cancelled
     ``undo``               ``since_s``, ``rule`` (a code; None: of all): what automation did since is taken back
+    ``maintain``           ``node``, ``until`` (seconds since the epoch): held, drained and left alone until then
+    ``maintained``         ``node``: its maintenance ends now
     ``close``              ``incident``, and ``verdict``: right, wrong, or none; of a closed one a verdict is enough
     """
 
@@ -136,6 +138,7 @@ class Asked(Stimulus, frozen=True, kw_only=True, tag="asked"):
     since_s: float | None = None
     rule: str | None = None
     verdict: str | None = None
+    until: float | None = None
 
 
 class Reached(Stimulus, frozen=True, kw_only=True, tag="reached"):

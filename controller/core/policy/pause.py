@@ -10,10 +10,11 @@ from controller.core.fleet.fleet import Fleet
 from controller.core.fleet.stimuli import Asked
 from controller.core.fleet.views import PauseView
 from controller.core.policy.asked import refuse, words
-from vocab.lines import ActionLine, NoteLine, Subject
+from vocab.lines import ActionLine, HoldLine, NoteLine, Subject
 from vocab.states import ActionState
 
 PAUSED, RESUMED = "paused", "resumed"
+MAINTENANCE = "maintenance"  # the owner of the hold under which people work on a node
 HOW = "automation is paused"  # with this begins why an action is held back by a pause
 
 
@@ -28,7 +29,19 @@ def why_on(fleet: Fleet, node: str) -> str | None:
     note = note_on(fleet, node)
     if note is not None:
         return f"{HOW}: {note.text}"
+    if (hold := maintained(fleet, node)) is not None:
+        return f"{HOW}: {hold.reason}"
     return f"{HOW} by a file on {node}" if fleet.node(node).paused else None
+
+
+def maintained(fleet: Fleet, node: str) -> HoldLine | None:
+    """The hold of a maintenance: people are at work on the node, so nothing harmful is done there."""
+    return next(iter(fleet.ledger.standing(Subject(node=node), MAINTENANCE)), None)
+
+
+def is_paused(fleet: Fleet, node: str) -> bool:
+    """Whether the node's agent is to do nothing harmful: by a pause, or because people are at work on it."""
+    return note_on(fleet, node) is not None or maintained(fleet, node) is not None
 
 
 def is_held_back(action: ActionLine) -> bool:
