@@ -15,8 +15,10 @@ from controller.core.fleet.stimuli import (
     AnyStimulus,
     Arrived,
     Asked,
+    Deaf,
     Declared,
     Deployment,
+    Knocked,
     Managed,
     Managing,
     NodeReported,
@@ -116,6 +118,20 @@ def _reported(fleet: Fleet, stimulus: Reported, now: float) -> Lines:
     return iter(())
 
 
+def _knocked(fleet: Fleet, stimulus: Knocked, now: float) -> Lines:
+    node = fleet.nodes.get(stimulus.node)
+    if node is not None and fleet.node_state(stimulus.node) == NodeState.LIVE:  # any other comes back when it is heard
+        node.knock(now)
+    return iter(())
+
+
+def _deaf(fleet: Fleet, stimulus: Deaf, now: float) -> Lines:
+    for node in fleet.nodes.values():
+        if fleet.node_state(node.name) == NodeState.LIVE:
+            node.excuse(stimulus.seconds, now)
+    return iter(())
+
+
 def _sampled(fleet: Fleet, stimulus: Sampled, now: float) -> Lines:
     fleet.stirred = fleet.sample(own(fleet, stimulus.node, stimulus.gpus), now) or fleet.stirred
     return iter(())
@@ -178,6 +194,8 @@ _EARS: dict[type, Callable[[Fleet, Any, float], Lines]] = {
     Declared: _declared,
     NodeReported: _node_reported,
     Reported: _reported,
+    Knocked: _knocked,
+    Deaf: _deaf,
     Sampled: _sampled,
     Replicas: _replicas,
     Arrived: _arrived,

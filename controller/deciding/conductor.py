@@ -115,7 +115,16 @@ class Conductor:
             if not self.leads:
                 return await self._hand_on(submission, self._shared)
         self._turns.put(submission)
-        return await submission.stored
+        try:
+            return await submission.stored
+        except asyncio.CancelledError:  # its caller was kept waiting too long, and comes again
+            self._knock(submission.batch)
+            raise
+
+    def _knock(self, batch: Batch | None) -> None:
+        """Whose report waits here is not silent."""
+        if batch is not None and self.leads:
+            self.mind.knock(batch.node, self._steady.now())
 
     def hear(self, batch: Batch) -> Submission | None:
         """What must be submitted of a report: nothing of one that tells nothing new, as most do.
@@ -124,6 +133,7 @@ class Conductor:
         """
         whole = Submission(batch=batch)
         if self._shown.down is not None or not self.leads or not self.mind.is_heartbeat(batch):
+            self._knock(batch)
             return whole
         if self._shared is not None:
             self._shared.sightings.note(whole)

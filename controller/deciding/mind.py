@@ -15,7 +15,7 @@ from controller.config import Config
 from controller.core.core import Core
 from controller.core.fleet.adoption import Adoption
 from controller.core.fleet.settings import Settings
-from controller.core.fleet.stimuli import Adopted, AnyStimulus, Declared, NodeReported, Recalled
+from controller.core.fleet.stimuli import Adopted, AnyStimulus, Deaf, Declared, Knocked, NodeReported, Recalled
 from controller.core.fleet.views import ReplicaView, View
 from controller.deciding import ingest, rulebook
 from controller.deciding.dispatch import Dispatch
@@ -191,6 +191,14 @@ class Mind:
         """Take a heartbeat in; whether it tells anything new, from which the next ``tick`` concludes."""
         left = [self.core.see(stimulus, now) for stimulus in ingest.stimuli(batch, [])]
         return left[-1]
+
+    def knock(self, node: str, now: float) -> None:
+        """A report of a node has arrived, and is heard later, or has to come again: silent it is not."""
+        self.core.see(Knocked(node=node), now)
+
+    def was_deaf(self, seconds: float, now: float) -> None:
+        """For so long nothing was read of what arrived."""
+        self.core.see(Deaf(seconds=seconds), now)
 
     def keep(self, batch: Batch) -> None:
         """A batch is in the inbox: it is acknowledged, and what the node is counts, before it is thought about."""

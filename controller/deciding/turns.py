@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from controller.deciding.ear import Ear
 from controller.deciding.mind import Mind
 from controller.deciding.shown import Shown
 from controller.deciding.steady import SteadyTime
@@ -47,6 +48,7 @@ class Turns:
         self._steady = steady
         self._export = export
         self._shared = shared
+        self._ear = Ear()
         self._queue: asyncio.Queue[Submission] = asyncio.Queue()
         self._held: list[Submission] = []  # batches that must wait for what is before them in the inbox
         self._one_by_one = False  # something in the inbox makes the Core fail: it is looked for
@@ -65,6 +67,16 @@ class Turns:
 
     async def run(self) -> None:
         """Think until cancelled. Raises Deposed."""
+        listening = asyncio.create_task(self._ear.run(self._was_deaf))
+        try:
+            await self._think()
+        finally:
+            listening.cancel()
+
+    def _was_deaf(self, seconds: float) -> None:
+        self._mind.was_deaf(seconds, self._steady.now())
+
+    async def _think(self) -> None:
         await self._recover()
         while True:
             taken = await self._next()
@@ -139,6 +151,8 @@ class Turns:
             await self._mind.renew(behind, now)
         for submission in taken:
             await self._hear(submission, now)
+        if late_s := self._ear.listened():
+            self._mind.was_deaf(late_s, now)
         self._mind.tick(now)
         await self._commit(taken, now)
         for submission in taken:

@@ -78,6 +78,8 @@ class Node(msgspec.Struct):
     """One node. ``facts_at``, ``told_at``, ``reported_at`` and ``replicas_at`` are of this life of the controller.
 
     ``awaited_from``: it reported in an earlier life, so its reports are watched from the start of this one.
+    ``knocked_at``: when a report of it arrived that still waits for its turn; ``excused_s``: how much of its silence
+    is ours.
     """
 
     name: str
@@ -86,6 +88,8 @@ class Node(msgspec.Struct):
     told_at: float | None = None  # when facts last came
     reported_at: float | None = None
     awaited_from: float | None = None
+    knocked_at: float = 0.0
+    excused_s: float = 0.0
     replicas_at: float | None = None
     paused: bool = False
     gaps: deque[float] = msgspec.field(default_factory=lambda: deque(maxlen=GAPS_KEPT))
@@ -107,10 +111,11 @@ class Node(msgspec.Struct):
         return self.replicas_at is not None
 
     def report(self, now: float, *, paused: bool) -> None:
-        """A heartbeat came."""
-        if self.reported_at is not None and now > self.reported_at:
-            self.gaps.append(now - self.reported_at)
-        self.reported_at = now
+        """A heartbeat is heard. Its usual gaps go by when it arrived: how long it waited here is not the node's."""
+        arrived = self.knocked_at or now
+        if self.reported_at is not None and arrived > self.reported_at:
+            self.gaps.append(arrived - self.reported_at)
+        self.reported_at, self.knocked_at, self.excused_s = now, 0.0, 0.0
         self.paused = paused
 
     @property
@@ -124,13 +129,27 @@ class Node(msgspec.Struct):
         """When it was last heard, or when we began to listen; None if its reports are not watched."""
         return self.awaited_from if self.reported_at is None else self.reported_at
 
+    @property
+    def quiet_from(self) -> float:
+        """From when its silence counts; endless if its reports are not watched."""
+        heard = self.heard_at
+        return float("inf") if heard is None else max(heard, self.knocked_at) + self.excused_s
+
+    def knock(self, now: float) -> None:
+        """A report of it arrived, and is not heard yet."""
+        self.knocked_at, self.excused_s = now, 0.0
+
+    def excuse(self, seconds: float, now: float) -> None:
+        """Leave so many seconds until now out of its silence."""
+        self.excused_s += max(0.0, min(seconds, now - self.quiet_from))
+
     def silent_at(self) -> float:
         """When it becomes unknown if nothing more comes; endless if its reports are not watched."""
-        return float("inf") if self.heard_at is None else self.heard_at + self.silence_s
+        return self.quiet_from + self.silence_s
 
     def is_overdue(self, now: float) -> bool:
         """Whether a report is late: too early to call the node silent, too late to call it well."""
-        return self.heard_at is not None and now - self.heard_at > self.silence_s / 2
+        return now - self.quiet_from > self.silence_s / 2
 
     def unreached_by(self) -> list[str]:
         """Who could not reach it when they last tried during this silence."""

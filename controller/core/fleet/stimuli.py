@@ -78,6 +78,18 @@ class Reported(Stimulus, frozen=True, kw_only=True, tag="reported"):
     paused: bool = False
 
 
+class Knocked(Stimulus, frozen=True, kw_only=True, tag="knocked"):
+    """A report of a node has arrived and waits for its turn: what it says is not known yet, but silent it is not."""
+
+    node: str
+
+
+class Deaf(Stimulus, frozen=True, kw_only=True, tag="deaf"):
+    """For so long, until now, we did not read what arrived: that time is nobody's silence."""
+
+    seconds: float
+
+
 class Sampled(Stimulus, frozen=True, kw_only=True, tag="sampled"):
     """The latest readings of GPUs of a node; those left out are unchanged."""
 
@@ -218,6 +230,8 @@ AnyStimulus = (
     | Declared
     | NodeReported
     | Reported
+    | Knocked
+    | Deaf
     | Sampled
     | Replicas
     | Arrived
