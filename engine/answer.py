@@ -31,6 +31,7 @@ class Piece(msgspec.Struct, frozen=True):
     logprobs: list[TokenLogprobs] = []  # one a token, if asked for
     stopped_by: str | None = None  # the stop string that ended it
     known: bool = False  # what the client of a resumed answer has already
+    cached: int = 0  # with the end: tokens of the prompt that the prefix cache had
 
 
 class AnswerText:

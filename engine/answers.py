@@ -4,6 +4,8 @@ import asyncio
 import itertools
 from collections.abc import AsyncGenerator
 
+import msgspec
+
 from engine.answer import AnswerText, Choice, Piece
 from engine.grammar import Matcher
 from engine.loop import StepLoop
@@ -42,7 +44,7 @@ class Answers:
         Closing the iterator early frees what it held, within a step.
         """
         queue: asyncio.Queue[Output] = asyncio.Queue()
-        open_: dict[str, tuple[int, AnswerText]] = {}
+        open_: dict[str, tuple[int, Sequence, AnswerText]] = {}
         try:
             known = []
             for number, choice in enumerate(choices):
@@ -51,7 +53,7 @@ class Answers:
                 if choice.generated:
                     known.append((number, text.resumed))
                 if text.resumed.finish is None:
-                    open_[sequence.id] = number, text
+                    open_[sequence.id] = number, sequence, text
                     self._queues[sequence.id] = queue
                     self._steps.submit(sequence)
             for number, piece in known:
@@ -60,9 +62,10 @@ class Answers:
                 for name, outputs in _by_name(await _all_of(queue)).items():
                     if name not in open_:  # it ended by a stop string, which the loop learns of a step late
                         continue
-                    number, text = open_[name]
+                    number, sequence, text = open_[name]
                     piece = text.push(outputs)
                     if piece.finish is not None:
+                        piece = msgspec.structs.replace(piece, cached=sequence.cached)
                         self._forget(name, piece.finish if outputs[-1].finish is None else None)
                         del open_[name]
                     yield number, piece

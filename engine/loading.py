@@ -27,7 +27,7 @@ from engine.model import Forward, Model
 from engine.model_files import fingerprint
 from engine.packed import PackedModel, packs
 from engine.phases import Phases, TimedCheckpoint
-from engine.room import cache_size, free_bytes
+from engine.room import CacheShape, cache_size, free_bytes, shape_of
 from engine.runner import Runner
 from engine.scheduler import Scheduler
 from engine.sequence import Sampling, Sequence
@@ -54,6 +54,7 @@ class Loaded:
         self.phases: dict[str, float] = {}  # seconds of loading, by phase
         self.ahead = False  # whether a step is scheduled while the one before is computed
         self.device = torch.device("cpu")
+        self.cache = CacheShape()
         self.fingerprint = ""  # of the model's files: replicas of one can go on with each other's answers
 
     def flights(self) -> Flights:
@@ -98,6 +99,7 @@ def load_model(config: EngineConfig) -> Loaded:
     loaded = Loaded(scheduler, runner, parts.tokenizer, parts.template, max_len, arch)
     loaded.device = device
     loaded.fingerprint = fingerprint(parts.files)
+    loaded.cache = shape_of(arch, dtype, blocks, max_len)
     loaded.ahead = device.type == "cuda" if config.async_scheduling is None else config.async_scheduling
     with phases.of("measure"):
         loaded.watch = watch_of(arch, weights["embed"])

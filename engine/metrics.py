@@ -2,7 +2,9 @@
 
 import importlib.metadata
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
+import msgspec
 from prometheus_client import Counter, Gauge, Histogram
 
 from engine.config import EngineConfig
@@ -13,6 +15,9 @@ from engine.scheduler import Scheduler
 from engine.sequence import Finish, Output, Sequence, Step
 from vocab.metrics import ENGINE, Kind
 from wire.exposition import Exposition
+
+if TYPE_CHECKING:
+    from engine.room import CacheShape
 
 STATES = ("ready", "loading", "fenced", "draining", "failed", "corrupt")
 
@@ -26,7 +31,7 @@ class EngineMetrics(Exposition):
         """Called before a scrape is answered, to set what is only true at that moment (see ``stands``)."""
         self._model = config.served_name
         self._labels = {"model_name": config.served_name, "engine": "0"}
-        self._booked: dict[str, int] = {}
+        self._booked: dict[tuple[str, ...], int] = {}
         self._first_token = self._histogram("time_to_first_token_seconds")
         self._between_tokens = self._histogram("inter_token_latency_seconds")
         self._iteration = self._histogram("iteration_tokens_total")
@@ -65,6 +70,8 @@ class EngineMetrics(Exposition):
         for source in ("local_compute", "local_cache_hit", "external_kv_transfer"):
             self._counter("prompt_tokens_by_source_total", source=source)
         self._counter("prompt_tokens_cached_by_source_total", source="device")
+        for place in range(config.speculative_tokens):
+            self._counter("spec_decode_num_accepted_tokens_per_pos_total", position=str(place))
         for outcome in Outcome:
             self.counter("corral_engine_canary_runs_total").labels(outcome.value)
         for code in (*STATES[1:], "queue_full"):
@@ -100,8 +107,10 @@ class EngineMetrics(Exposition):
         """A step found no memory and was cut into smaller ones."""
         self.counter("corral_engine_out_of_memory_total").inc()
 
-    def loaded(self, seconds: float, phases: Mapping[str, float]) -> None:
+    def loaded(self, seconds: float, phases: Mapping[str, float], cache: "CacheShape") -> None:
         """The model is there."""
+        told = {name: str(value) for name, value in msgspec.structs.asdict(cache).items()}
+        self.gauge("vllm:cache_config_info").labels(engine="0", **told).set(1)
         for phase, took in phases.items():
             self.gauge("corral_engine_load_phase_seconds").labels(phase).set(took)
         self.gauge("corral_engine_load_seconds").set(seconds)
@@ -133,6 +142,8 @@ class EngineMetrics(Exposition):
         self._book("spec_decode_num_drafts_total", scheduler.speculation.drafts)
         self._book("spec_decode_num_draft_tokens_total", scheduler.speculation.drafted)
         self._book("spec_decode_num_accepted_tokens_total", scheduler.speculation.accepted)
+        for place, accepted in enumerate(scheduler.speculation.accepted_at):
+            self._book("spec_decode_num_accepted_tokens_per_pos_total", accepted, position=str(place))
         if self._lines is not None:
             self._lines.stepped(step, len(scheduler.running), len(scheduler.waiting), ended, ended - began)
         if self.roofline.watch is not None:
@@ -145,9 +156,10 @@ class EngineMetrics(Exposition):
             if output.finish is not None:
                 self.finished(moved[output.id], output.finish)
 
-    def _book(self, name: str, total: int) -> None:
-        self._counter(name).inc(total - self._booked.get(name, 0))
-        self._booked[name] = total
+    def _book(self, name: str, total: int, **more: str) -> None:
+        key = (name, *more.values())
+        self._counter(name, **more).inc(total - self._booked.get(key, 0))
+        self._booked[key] = total
 
     def _token(self, sequence: Sequence, now: float) -> None:
         timing = sequence.timing
@@ -156,7 +168,7 @@ class EngineMetrics(Exposition):
         else:
             timing.first_token = now
             self._first_token.observe(now - timing.arrived)
-            found = min(sequence.cached, sequence.prompt_len)
+            found = sequence.cached
             self._prompt.inc(sequence.prompt_len)
             self._counter("prompt_tokens_by_source_total", source="local_compute").inc(sequence.prompt_len - found)
             self._counter("prompt_tokens_by_source_total", source="local_cache_hit").inc(found)
@@ -169,12 +181,13 @@ class EngineMetrics(Exposition):
         if self._log_requests:
             request_line(sequence, finish)
         self._counter("request_success_total", finished_reason=finish.value).inc()
+        self._counter("corrupted_requests_total").inc(sequence.corrupt)
         self._histogram("request_prompt_tokens").observe(sequence.prompt_len)
         self._histogram("request_generation_tokens").observe(sequence.generated)
         self._histogram("request_params_max_tokens").observe(sequence.sampling.max_tokens)
         self._histogram("request_max_num_generation_tokens").observe(sequence.generated)
         self._histogram("request_params_n").observe(1)
-        self._histogram("request_prefill_kv_computed_tokens").observe(max(0, sequence.prompt_len - sequence.cached))
+        self._histogram("request_prefill_kv_computed_tokens").observe(sequence.prompt_len - sequence.cached)
         self._histogram("request_num_preemptions").observe(sequence.preemptions)
         timing = sequence.timing
         if not timing.first_token:

@@ -28,12 +28,14 @@ class Told:
         self.choice = choice
         self.calls = calls
         self.generated = 0
+        self.cached = 0
         self.offset = 0  # letters of the tokens so far
         self.first = True
 
     def take(self, piece: Piece) -> tuple[str, list[Call], str | None]:
         """Text to show, tool calls and the reason of the end in this piece."""
         self.generated += len(piece.token_ids)
+        self.cached = piece.cached
         text, finish = piece.text, piece.finish
         calls: list[Call] = []
         if self.calls is not None:
@@ -63,11 +65,14 @@ class Form:
         self.ends_with_usage = bool(options and options.include_usage)
         self._usage_with_each = bool(self.ends_with_usage and options and options.continuous_usage_stats)
 
-    def usage(self) -> dict[str, int]:
-        """Tokens so far; a prompt of several choices counts once."""
-        prompt = sum(len(told.choice.prompt) for told in self._told[:: self._wish.n or 1])
+    def usage(self) -> dict[str, Any]:
+        """Tokens so far; a prompt of several choices counts once. ``cached_tokens`` are known at the end."""
+        of_prompts = self._told[:: self._wish.n or 1]
+        prompt = sum(len(told.choice.prompt) for told in of_prompts)
         generated = sum(told.generated for told in self._told)
-        return {"prompt_tokens": prompt, "completion_tokens": generated, "total_tokens": prompt + generated}
+        cached = {"cached_tokens": sum(told.cached for told in of_prompts)}
+        return {"prompt_tokens": prompt, "completion_tokens": generated, "total_tokens": prompt + generated,
+                "prompt_tokens_details": cached}  # fmt: skip
 
     def chunk(self, number: int, piece: Piece) -> dict[str, Any] | None:
         """A piece of a choice as a chunk; None if it tells nothing yet."""
@@ -209,4 +214,5 @@ def _joined(parts: list[Piece]) -> Piece:
         parts[-1].finish,
         [told for part in parts for told in part.logprobs],
         parts[-1].stopped_by,
+        cached=parts[-1].cached,
     )

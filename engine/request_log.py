@@ -21,7 +21,7 @@ def request_line(sequence: Sequence, finish: Finish) -> None:
             "request": sequence.id,
             "finish": finish.value,
             "prompt_tokens": sequence.prompt_len,
-            "cached_tokens": min(sequence.cached, sequence.prompt_len),
+            "cached_tokens": sequence.cached,
             "tokens": generated,
             "ttft_ms": None if first is None else round(first * 1e3, 2),
             "tpot_ms": None if each is None else round(each * 1e3, 3),

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import msgspec
 import torch
 
 from engine.architecture import Architecture
@@ -12,6 +13,30 @@ from vocab.errors import ModelError
 
 SHARE = {"cuda": 0.9, "cpu": 0.5}  # CUDA: activations and graphs take the rest; a CPU's memory is everybody's
 _LIMITS = (("memory.max", "memory.current"), ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"))
+
+
+class CacheShape(msgspec.Struct, frozen=True):
+    """What a cache is, in the words of vLLM's ``cache_config_info``."""
+
+    block_size: int = BLOCK
+    num_gpu_blocks: int = 0
+    cache_dtype: str = ""
+    enable_prefix_caching: bool = True
+    kv_cache_size_tokens: int = 0
+    kv_cache_memory_bytes: int = 0
+    kv_cache_max_concurrency: float = 0.0  # requests of the longest kind that it holds
+
+
+def shape_of(arch: Architecture, dtype: torch.dtype, blocks: int, max_len: int) -> CacheShape:
+    """The shape of a cache of so many blocks."""
+    size = blocks * cache_block_bytes(BLOCK, arch.layers, arch.kv_heads, arch.head_dim, dtype.itemsize)
+    return CacheShape(
+        num_gpu_blocks=blocks,
+        cache_dtype=str(dtype).removeprefix("torch."),
+        kv_cache_size_tokens=blocks * BLOCK,
+        kv_cache_memory_bytes=size,
+        kv_cache_max_concurrency=round(blocks * BLOCK / max_len, 2),
+    )
 
 
 def free_bytes(device: torch.device, proc: Path = Path("/proc"), cgroup: Path = Path("/sys/fs/cgroup")) -> int:

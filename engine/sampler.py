@@ -45,8 +45,9 @@ class _Likely(msgspec.Struct, frozen=True):
 class Sampled:
     """What a step has chosen, still on its device."""
 
-    def __init__(self, tokens: torch.Tensor, rows: list[Row], likely: _Likely | None) -> None:
+    def __init__(self, tokens: torch.Tensor, corrupt: torch.Tensor, rows: list[Row], likely: _Likely | None) -> None:
         self.tokens = tokens  # (rows,)
+        self._corrupt = corrupt  # (rows,): whether a logit was no number
         self._rows = rows
         self._likely = likely
         self._there: torch.cuda.Event | None = None
@@ -58,15 +59,17 @@ class Sampled:
         likely = self._likely
         if likely is not None:
             likely = _Likely(likely.rows, _send(likely.chosen), _send(likely.best), _send(likely.tokens))
-        sent = Sampled(_send(self.tokens), self._rows, likely)
+        sent = Sampled(_send(self.tokens), _send(self._corrupt), self._rows, likely)
         sent._there = torch.cuda.Event()  # type: ignore[no-untyped-call]
         sent._there.record()
         return sent
 
     def host(self) -> list[int]:
-        """The tokens; waits for the device, once. Logprobs that were asked for are left in their sequences."""
+        """The tokens; waits for the device, once. Leaves in their sequences what else is told of them."""
         if self._there is not None:
             self._there.synchronize()
+        for row, corrupt in zip(self._rows, self._corrupt.tolist(), strict=True):
+            row.sequence.corrupt |= corrupt
         likely = self._likely
         if likely is None:
             return [int(token) for token in self.tokens.tolist()]
@@ -89,17 +92,27 @@ def uniform(seed: int, position: int) -> float:
 
 
 def sample(logits: torch.Tensor, rows: list[Row]) -> Sampled:
-    """One token for each row of ``logits`` (rows, vocab), which is left as it is."""
+    """One token for each row of ``logits`` (rows, vocab), which is left as it is.
+
+    Logits that are no numbers give a token all the same, any one that there is, and say so.
+    """
     scores = adjust(logits, [(row.sequence, row.position) for row in rows])
     drawn = [number for number, row in enumerate(rows) if row.rule.temperature > 0]
     if len(drawn) < len(rows):
-        tokens = scores.argmax(dim=-1)
+        tokens = _first_best(scores)
     else:
         tokens = torch.empty(len(rows), dtype=torch.int64, device=logits.device)
     if drawn:
         places = put(drawn, logits)
         tokens[places] = _draw(scores[places], [rows[number] for number in drawn])
-    return Sampled(tokens, rows, _likely(logits, tokens, rows))
+    return Sampled(tokens, logits.amax(dim=-1).isnan(), rows, _likely(logits, tokens, rows))
+
+
+def _first_best(scores: torch.Tensor) -> torch.Tensor:
+    """The best token of each row; of equals the first."""
+    if scores.device.type == "cpu" and scores.dtype == torch.float32:  # numpy's is vectorised: 26 times as fast
+        return torch.from_numpy(scores.numpy().argmax(axis=-1))
+    return scores.argmax(dim=-1)
 
 
 def _draw(scores: torch.Tensor, rows: list[Row]) -> torch.Tensor:
@@ -113,7 +126,8 @@ def _draw(scores: torch.Tensor, rows: list[Row]) -> torch.Tensor:
     reached = chances.cumsum(dim=-1, dtype=torch.float64)
     total = reached[:, -1:]
     at = _column([uniform(row.rule.seed, row.position) for row in rows], scores, torch.float64) * total
-    return torch.searchsorted(reached, at.minimum(total.nextafter(total * 0)), right=True)[:, 0]
+    found = torch.searchsorted(reached, at.minimum(total.nextafter(total * 0)), right=True)[:, 0]
+    return found.clamp(max=scores.shape[1] - 1)  # among what is no number nothing is found
 
 
 def _column(values: list[float], beside: torch.Tensor, dtype: torch.dtype = torch.float32) -> torch.Tensor:

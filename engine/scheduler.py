@@ -146,7 +146,8 @@ class Scheduler:
             del self.waiting[0]
             insort(self.running, sequence, key=rank)
             self._ranking.admitted(sequence)
-            sequence.cached = found
+            if not sequence.preemptions:
+                sequence.cached = min(found, sequence.prompt_len)
             self.prefix_queries += len(sequence.tokens)
             self.prefix_hits += found
             count = min(sequence.pending, budget)

@@ -84,9 +84,9 @@ class Timing(msgspec.Struct):
 class Sequence:
     """The mutable state of one request. Only the step loop's thread changes it."""
 
-    __slots__ = ("blocks", "cached", "chain", "client", "computed", "ended", "flying", "grammar", "id", "logprobs",
-                 "lookup", "preemptions", "priority", "promised", "prompt_len", "rank", "resumed", "sampling", "timing",
-                 "tokens", "turn")  # fmt: skip
+    __slots__ = ("blocks", "cached", "chain", "client", "computed", "corrupt", "ended", "flying", "grammar", "id",
+                 "logprobs", "lookup", "preemptions", "priority", "promised", "prompt_len", "rank", "resumed",
+                 "sampling", "timing", "tokens", "turn")  # fmt: skip
 
     def __init__(self, id: str, prompt: list[int], sampling: Sampling, arrived: float, *,  # noqa: A002 - a plain id
                  generated: Tokens[int] = (), priority: int = 0, client: str = "",
@@ -106,7 +106,8 @@ class Sequence:
         self.computed = 0
         self.blocks: list[int] = []
         self.chain: list[int] = []  # content numbers of the leading full blocks, see blocks.py
-        self.cached = 0  # tokens taken over from the prefix cache at the last admission
+        self.cached = 0  # tokens of the prompt that the prefix cache had when it was first admitted
+        self.corrupt = False  # some of its logits were no numbers
         self.preemptions = 0
         self.flying = 0  # tokens that steps under way compute
         self.promised = 0  # steps under way that sample its next token

@@ -75,7 +75,7 @@ class Service:
         seconds = self._clock.monotonic() - self._started
         self.loaded = loaded
         self.gate.loaded = True
-        self.metrics.loaded(seconds, loaded.phases)
+        self.metrics.loaded(seconds, loaded.phases, loaded.cache)
         if loaded.watch is not None:
             self.metrics.roofline.begin(loaded.watch)
         if loaded.canary is not None:

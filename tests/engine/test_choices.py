@@ -40,7 +40,12 @@ async def test_choices_of_one_seed_are_those_of_the_seeds_behind_it(tiny_model: 
     assert [choice["index"] for choice in body["choices"]] == [0, 1, 2]
     assert [choice["text"] for choice in body["choices"]] == alone
     assert by_choice(chunks) == dict(enumerate(alone))
-    assert body["usage"] == {"prompt_tokens": 6, "completion_tokens": 24, "total_tokens": 30}
+    assert body["usage"] == {
+        "prompt_tokens": 6,
+        "completion_tokens": 24,
+        "total_tokens": 30,
+        "prompt_tokens_details": {"cached_tokens": 0},
+    }
 
 
 @pytest.mark.parametrize("prompts", [["the", "tin can"], [[5, 6], [7, 8, 9]]], ids=str)

@@ -8,6 +8,8 @@ Source of the names: /metrics of a running vLLM 0.32.
 from vocab.metrics.row import Kind, Metric
 
 _MODEL = ("model_name", "engine")
+CACHE = ("block_size", "num_gpu_blocks", "cache_dtype", "enable_prefix_caching", "kv_cache_size_tokens",
+         "kv_cache_memory_bytes", "kv_cache_max_concurrency")  # fmt: skip
 _LATENCY_S = (0.3, 0.5, 0.8, 1.0, 1.5, 2.0, 2.5, 5.0, 10.0, 15.0, 20.0, 30.0, 40.0, 50.0, 60.0, 120.0, 240.0, 480.0,
               960.0, 1920.0, 7680.0)  # fmt: skip
 _FIRST_TOKEN_S = (0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0, 20.0,
@@ -49,6 +51,16 @@ _VLLM = (
     _vllm("spec_decode_num_drafts_total", Kind.COUNTER, "Drafts of tokens to come."),
     _vllm("spec_decode_num_draft_tokens_total", Kind.COUNTER, "Tokens in them."),
     _vllm("spec_decode_num_accepted_tokens_total", Kind.COUNTER, "Tokens in them that were right."),
+    _vllm(
+        "spec_decode_num_accepted_tokens_per_pos_total", Kind.COUNTER, "The same, by place in the draft.", "position"
+    ),
+    _vllm("corrupted_requests_total", Kind.COUNTER, "Requests of which some logits were no numbers (NaN)."),
+    Metric(
+        "vllm:cache_config_info",
+        Kind.GAUGE,
+        "1: the shape of the KV cache; of vLLM's labels those that mean something here.",
+        ("engine", *CACHE),
+    ),
     _vllm("generation_tokens_total", Kind.COUNTER, "Tokens generated."),
     _vllm("request_success_total", Kind.COUNTER, "Requests that ended, by how.", "finished_reason"),
     Metric(
