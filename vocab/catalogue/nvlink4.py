@@ -5,7 +5,7 @@ the first, third, fourth and fifth with meaning (NVIDIA Xid catalogue, 2025-10, 
 every 74 would be wrong: most bits are harmless or the echo of a fault elsewhere.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from vocab.events import Recovery, Severity
@@ -33,8 +33,8 @@ REPORT = Finding("report", Severity.WARNING, Recovery.CONTACT_SUPPORT)
 DIAGNOSE = Finding("field diagnostic", Severity.ERROR, Recovery.CONTACT_SUPPORT)
 THRESHOLD = Finding("ecc threshold", Severity.INFO, Recovery.NONE)
 
-# register (counted from 0) -> bits -> what they mean
-BITS: dict[int, tuple[tuple[tuple[int, ...], Finding], ...]] = {
+Bits = Mapping[int, tuple[tuple[tuple[int, ...], Finding], ...]]  # register (counted from 0) -> bits -> what they mean
+BITS: Bits = {
     0: (
         ((0, 23, 30), HARMLESS),
         ((1, 20), SECONDARY),
@@ -59,11 +59,11 @@ class Verdict(NamedTuple):
     secondary: bool
 
 
-def classes(registers: Sequence[str]) -> tuple[Finding, ...]:
+def classes(registers: Sequence[str], table: Bits = BITS) -> tuple[Finding, ...]:
     """The classes of the bits that are set, in the order of the table; empty where the table knows none of them."""
     words = [_number(word) for word in registers]
     found: dict[Finding, None] = {}
-    for place, rows in BITS.items():
+    for place, rows in table.items():
         word = words[place] if place < len(words) else 0
         found |= dict.fromkeys(finding for bits, finding in rows if any(word >> bit & 1 for bit in bits))
     return tuple(found)

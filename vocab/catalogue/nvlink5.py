@@ -6,6 +6,7 @@ number of the unit sits in bits 9 to 5 of intrinfo before driver R575, in bits 6
 unit's name as well, which is what we trust first. Some errors are promoted to a reset by one more bit of intrinfo.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from vocab.catalogue.nvlink5_rules import RULES, Rule
@@ -41,13 +42,17 @@ def decode(
     intrinfo: int | None,
     error_status: int | None,
     driver: int | None = None,
+    rules: Sequence[Rule] | None = None,
 ) -> Verdict:
     """The verdict on one line; ``driver`` is the branch (570), None if unknown: then both layouts are tried.
+
+    ``rules``: the rows of this Xid; left out, those of the sheet.
 
     Without a matching row a Fatal line is an error and any other a warning, and a person looks.
     """
     subcode = None if intrinfo is None else intrinfo >> 20 & 0x3F
-    rule = None if intrinfo is None else _find(xid, unit, intrinfo, error_status, driver)
+    rows = RULES.get(xid, ()) if rules is None else rules
+    rule = None if intrinfo is None else _find(rows, xid, unit, intrinfo, error_status, driver)
     if rule is None:
         return Verdict(unit, subcode, Severity.ERROR if fatal else Severity.WARNING, Recovery.INVESTIGATE)
     promoted = rule.promotable and _promoted(xid, rule, intrinfo or 0, driver)
@@ -66,9 +71,11 @@ def _severity(bucket: str, fatal: bool | None) -> Severity:
     return Severity.INFO if bucket == "IGNORE" else Severity.WARNING
 
 
-def _find(xid: int, unit: str | None, intrinfo: int, error_status: int | None, driver: int | None) -> Rule | None:
+def _find(
+    rows: Sequence[Rule], xid: int, unit: str | None, intrinfo: int, error_status: int | None, driver: int | None
+) -> Rule | None:
     subcode = intrinfo >> 20 & 0x3F
-    rules = [rule for rule in RULES.get(xid, ()) if rule.subcode == subcode and _status_fits(rule, error_status)]
+    rules = [rule for rule in rows if rule.subcode == subcode and _status_fits(rule, error_status)]
     named = [rule for rule in rules if unit in rule.names]
     if named or not rules:
         return named[0] if named else None

@@ -1,5 +1,6 @@
 """The driver's own advice for a GPU, as Xid 154, NVML field 230 and DCGM field 1523 number it."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from vocab.events import Recovery, Severity
@@ -27,6 +28,6 @@ ACTIONS: dict[int, Advice] = {
 _UNKNOWN = Advice("unknown", Severity.WARNING, Recovery.INVESTIGATE)
 
 
-def advice(action: int | None) -> Advice:
+def advice(action: int | None, actions: Mapping[int, Advice] = ACTIONS) -> Advice:
     """What the value ``to`` of an Xid 154 (or the field's value) asks for; unknown values ask a person."""
-    return _UNKNOWN if action is None else ACTIONS.get(action, _UNKNOWN)
+    return _UNKNOWN if action is None else actions.get(action, _UNKNOWN)

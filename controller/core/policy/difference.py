@@ -66,6 +66,8 @@ def _words(code: str, settings: Settings, row: CodeRow | None, pool: str | None)
     words = f"{severity or 'as seen'}, {recovery or 'as seen'}"
     if row is not None and severity is not None and recovery is not None and row.condition and not row.blocks:
         words += ": holds" if needs_repair(severity, recovery) else ": no hold"
+    kept = settings.kept.get(code)
+    words += ", each weighed as adopted" if kept is not None and kept.then.table != kept.now.table else ""
     words += f", at most {rule.level}" if rule.level else ""
     words += f", on {' '.join(rule.models)}" if rule.models else ""
     shadow = settings.shadowed.get(code) or ("the policy says so" if rule.shadow or common.shadow else None)

@@ -4,19 +4,21 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
 from controller.config import Config, PoolConfig
+from controller.core.fleet import weighing
 from controller.core.fleet.pinned import not_adopted, pin
 from controller.core.fleet.settings import Settings
 from controller.core.policy.difference import differences
 from controller.deciding import rulebook
 from controller.deciding.mind import real_core
 from controller.store import policies
-from tests.controller.house import batch, house
+from tests.controller.house import batch, event, house
 from tests.controller.node import Node
-from vocab.catalogue import codes
+from vocab.catalogue import codes, nvlink4, recovery
 from vocab.errors import ConfigError
 from vocab.events import Recovery, Severity
 from vocab.states import Level
@@ -146,6 +148,63 @@ def test_a_table_that_weighs_events_one_by_one_is_part_of_the_rule(tmp_path: Pat
     then = {**now, "xid:149": replace(now["xid:149"], table="another")}
     said = "it has changed since the policy was adopted: the table that weighs its events"
     assert not_adopted(then, now) == {"xid:149": said}
+
+
+def test_a_rule_whose_table_an_upgrade_changed_weighs_each_event_as_it_was_adopted(tmp_path: Path) -> None:
+    adopted, today = rulebook.first(config(tmp_path)), pin(codes.ROWS)
+    bits = {**nvlink4.BITS, 0: (((0, 23, 30), nvlink4.PARITY), ((4,), nvlink4.HARMLESS))}
+    tables = {"xid:74": bits, "xid:154": {**recovery.ACTIONS, 1: recovery.ACTIONS[0]}, "xid:150": ()}
+    older = {
+        code: replace(today[code], table="another", weighs=msgspec.json.encode(table).decode())
+        for code, table in tables.items()
+    }
+    settings = rulebook.in_force(config(tmp_path), replace(adopted, pinned={**today, **older}))
+    assert settings.shadowed == {}
+    assert set(settings.unadopted) == set(tables)
+
+    def weighed(code: str, severity: Severity, advised: Recovery, **fields: Any) -> tuple[Severity, Recovery]:
+        came = replace(event(code=code, severity=severity, fields=fields), recovery=advised)
+        then = settings.weighed(came, None, "")
+        assert settings.kept[code].forward(then) == came or then == came
+        return then.severity, then.recovery
+
+    reset, support = Recovery.RESET_GPU, Recovery.CONTACT_SUPPORT
+    assert weighed("xid:154", Severity.CRITICAL, reset, to=1) == (Severity.INFO, Recovery.NONE)
+    assert weighed("xid:154", Severity.CRITICAL, reset, to=6) == (Severity.CRITICAL, reset)
+    assert weighed("xid:154", Severity.INFO, Recovery.NONE, to=1) == (Severity.INFO, Recovery.NONE), "an older agent"
+    assert weighed("xid:74", Severity.INFO, Recovery.NONE, registers=["0x1"], times={"hw ecc/parity": 3}) == (
+        Severity.ERROR,
+        support,
+    )
+    assert weighed("xid:150", Severity.CRITICAL, reset, unit="MSE_WATCHDOG", fatal=True, intrinfo="0x0",
+                   error_status="0x0") == (Severity.ERROR, Recovery.INVESTIGATE)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "fields", [{}, {"registers": 5, "times": 3, "to": [1]}, {"registers": [None], "times": {"a": "b"}}]
+)
+def test_fields_that_nobody_can_read_are_weighed_by_the_row(tmp_path: Path, fields: dict[str, Any]) -> None:
+    for code, weigher in weighing.WEIGHERS.items():
+        found = weighing.weigh(event(code=code, fields=fields), weighing.text(code))
+        assert found is None or isinstance(found[0], Severity)
+        assert weighing.is_readable(code, weighing.text(code))
+        assert weigher.table is not None
+
+
+def test_a_table_that_was_kept_in_another_form_or_not_at_all_leaves_its_rule_in_shadow(tmp_path: Path) -> None:
+    adopted, today = rulebook.first(config(tmp_path)), pin(codes.ROWS)
+    older = {
+        "xid:74": replace(today["xid:74"], table="another", weighs='{"0":["of", "another form"]}'),
+        "xid:154": replace(today["xid:154"], table="another", weighs=""),
+    }
+    settings = rulebook.in_force(config(tmp_path), replace(adopted, pinned={**today, **older}))
+    assert set(settings.shadowed) == set(older)
+
+
+def test_an_adoption_without_tables_is_as_one_with_them(tmp_path: Path) -> None:
+    adopted = rulebook.first(config(tmp_path))
+    bare = {code: replace(rule, weighs="") for code, rule in adopted.pinned.items()}
+    assert rulebook.in_force(config(tmp_path), replace(adopted, pinned=bare)).unadopted == {}
 
 
 def test_another_title_or_source_changes_no_rule() -> None:

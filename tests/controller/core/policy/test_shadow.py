@@ -129,7 +129,7 @@ def test_adopting_gives_no_new_epoch(make_world: MakeWorld) -> None:
 def changed(code: str, **then: object) -> Settings:
     """An upgrade has changed the rule of a code; ``then``: what it was."""
     row = codes.row(code)
-    names = [name for name in Pinned.__struct_fields__ if name != "table"]
+    names = [name for name in Pinned.__struct_fields__ if name not in {"table", "weighs"}]
     now = Pinned(**{name: getattr(row, name) for name in names})
     return Settings(kept={code: Kept(then=replace(now, **then), now=now)})
 
