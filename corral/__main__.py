@@ -30,6 +30,7 @@ COMMANDS = {
     "incident": "incidents: list, show, close one and say whether Corral was right",
     "policy": "the policy in force: check, compare, test, adopt and revert",
     "drill": "a fault on a virtual GPU, to see what happens",
+    "survey": "what logs and metrics say of a fleet, before anything runs there",
     "scan": "find GPU faults in kernel logs",
     "doctor": "what this node lacks to see its GPUs whole",
     "plan": "how much a model takes and what a GPU gives for it",

@@ -55,6 +55,7 @@ class Reader:
         self._ended = False
         self.without_time = at
         self.boots: dict[str, Boots] = defaultdict(Boots)
+        self.until: float | None = None  # with ``names_boots``: the time of the last line, whosever it is
         self.last: tuple[str, float | None] = (node, None)  # node and time of the line that was taken last
 
     @property
@@ -99,6 +100,16 @@ class Reader:
             yield from self._take(text)
             if self._parser.holding:
                 yield from self._go_on(sieve)
+        if self._names_boots:
+            self.until = self._stamp(sieve.last()) or self.until
+
+    def _stamp(self, line: str) -> float | None:
+        """When a line was written that may be somebody else's."""
+        if line.startswith("{"):
+            entry = journal(line)
+            return entry.at if entry is not None else None
+        found = split(line)
+        return self._stamps.at(found[0]) if found else None
 
     def _go_on(self, sieve: Sieve) -> Iterator[Parsed | Event]:
         """While a record is held, the very next line may belong to it."""

@@ -34,6 +34,11 @@ class Sieve:
         """The line after the last one that was given out, None at the end of the block."""
         return self._cut() if self._next <= len(self._block) else None
 
+    def last(self) -> str:
+        """The last line of the block, or its beginning."""
+        begin = self._block.rfind("\n", 0, len(self._block.rstrip("\n"))) + 1
+        return self._block[begin : begin + MAX_LINE].rstrip("\n")
+
     def _cut(self) -> str:
         end = self._block.find("\n", self._next)
         end = len(self._block) if end < 0 else end

@@ -1,0 +1,79 @@
+"""What a Prometheus says of GPUs and engines; here one that answers from a table."""
+
+import re
+from collections.abc import AsyncIterator
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from corral.survey.metrics import Metrics, used
+from vocab.errors import Unreachable
+
+NOW = 1_796_000_000.0
+VALUES = {  # by metric, of a GPU that computes, one that only looks busy, and one that idles
+    "DCGM_FI_DEV_GPU_UTIL": (99.0, 100.0, 1.0),
+    "DCGM_FI_PROF_SM_ACTIVE": (0.9, 0.04, 0.0),
+    "DCGM_FI_PROF_DRAM_ACTIVE": (0.2, 0.02, 0.0),
+    "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE": (0.6, 0.01, 0.0),
+    "DCGM_FI_DEV_POWER_USAGE": (650.0, 300.0, 70.0),
+    "DCGM_FI_DEV_ROW_REMAP_FAILURE": (0.0, 0.0, 1.0),
+}
+
+
+def labels(number: int) -> dict[str, str]:
+    return {"UUID": f"GPU-{number}", "gpu": str(number), "Hostname": "n1", "modelName": "NVIDIA H100 80GB HBM3"}
+
+
+async def answer(request: web.Request) -> web.Response:
+    query = request.query["query"]
+    rows = []
+    for name, values in VALUES.items():
+        if re.search(rf"[\"|]{name}[\"|]", query):
+            rows += [{"metric": labels(number), "values": points(request, value), "value": [NOW, str(value)]}
+                     for number, value in enumerate(values)]  # fmt: skip
+    if "vllm:num_requests_running" in query:
+        rows = [{"metric": {"instance": "n1:8000", "model_name": "chat"}, "values": points(request, 0.0)}]
+    return web.json_response({"status": "success", "data": {"resultType": "matrix", "result": rows}})
+
+
+def points(request: web.Request, value: float) -> list[list[object]]:
+    if "start" not in request.query:
+        return []
+    start, end = float(request.query["start"]), float(request.query["end"])
+    step = float(request.query["step"].removesuffix("s"))
+    return [[start + n * step, str(value)] for n in range(int((end - start) // step) + 1)]
+
+
+@pytest.fixture
+async def metrics() -> AsyncIterator[Metrics]:
+    app = web.Application()
+    app.router.add_get("/api/v1/query_range", answer)
+    app.router.add_get("/api/v1/query", answer)
+    async with TestServer(app) as server:
+        yield await used(f"http://127.0.0.1:{server.port}", NOW, 2.0, lambda *_: None)
+
+
+async def test_each_gpu_has_its_word_for_its_whole_time(metrics: Metrics) -> None:
+    seconds = metrics.usage.seconds
+    assert seconds["compute-bound"] == seconds["launch-bound"] == seconds["idle"] == pytest.approx(2 * 86_400)
+
+
+async def test_one_that_only_looks_busy_is_named_before_one_that_idles(metrics: Metrics) -> None:
+    assert [(each.gpu.gpu, each.word) for each in metrics.usage.worst] == [("GPU-1", "launch-bound"), ("GPU-2", "idle")]
+
+
+async def test_a_remap_that_failed_is_judged_as_the_agent_would(metrics: Metrics) -> None:
+    assert [(event.gpu, event.code) for event in metrics.events if event.severity != "info"] == [
+        ("GPU-2", "remap_failed")
+    ]
+
+
+async def test_an_engine_without_requests_is_empty(metrics: Metrics) -> None:
+    (engine,) = metrics.usage.engines
+    assert (engine.engine, engine.model, engine.empty) == ("n1:8000", "chat", 1.0)
+
+
+async def test_a_prometheus_that_is_not_there_is_unreachable() -> None:
+    with pytest.raises(Unreachable):
+        await used("http://127.0.0.1:9", NOW, 1.0, lambda *_: None)
