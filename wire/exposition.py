@@ -44,14 +44,19 @@ class Exposition:
         assert isinstance(found, Histogram), name
         return found
 
+    async def scrape(self) -> tuple[bytes, str]:
+        """``render``, for the server; whoever has much to write does it beside the loop."""
+        return self.render()
+
     def render(self) -> tuple[bytes, str]:
         """The body and content type of a scrape.
 
         The plain text format, whatever else a Prometheus accepts: under OpenMetrics the library writes ``vllm_…`` for
         ``vllm:…`` (its samples' names are escaped as if they were labels), and boards made for vLLM stay empty.
         """
-        text = generate_latest(self.registry)
-        for name, series in self.written.items():
-            head = f"# TYPE {name} gauge\n".encode()
-            text = text.replace(head, head + series, 1)
-        return text, CONTENT_TYPE_PLAIN_0_0_4
+        text, parts, last = generate_latest(self.registry), [], 0
+        heads = ((f"# TYPE {name} gauge\n".encode(), series) for name, series in self.written.items())
+        for place, series in sorted((text.index(head) + len(head), series) for head, series in heads if head in text):
+            parts += [text[last:place], series]
+            last = place
+        return b"".join([*parts, text[last:]]), CONTENT_TYPE_PLAIN_0_0_4

@@ -166,7 +166,7 @@ def make_app(
         return reply({"ready": ok, "reason": why}, 200 if ok else 503)
 
     async def scrape(_: web.Request) -> web.Response:
-        body, content_type = metrics.render()
+        body, content_type = await metrics.scrape()
         return web.Response(body=body, headers={"Content-Type": content_type})
 
     app.router.add_get("/healthz", healthz)

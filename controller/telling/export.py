@@ -1,5 +1,6 @@
 """/metrics of the controller: the fleet as the last stored turn has it, and how the controller does itself."""
 
+import asyncio
 import math
 from collections import Counter as Tally
 from collections import defaultdict
@@ -10,7 +11,7 @@ import msgspec
 from controller.core.fleet.kinds import REPAIRS
 from controller.core.fleet.views import ReplicaView, View
 from controller.store.change import KIND
-from controller.telling.series import NodeSeries, report_ages
+from controller.telling.series import NodeSeries, Told, report_ages
 from vocab.events import Severity
 from vocab.lines import ActionLine, AnyLine, HoldLine
 from vocab.metrics import CONTROLLER, Kind
@@ -77,6 +78,7 @@ class Export(Exposition):
     def __init__(self, version: str) -> None:
         super().__init__(CONTROLLER)
         self._series = NodeSeries()
+        self._scraping = asyncio.Lock()
         self.snapshot: Callable[[], Snapshot | None] = lambda: None
         self.gauge("corral_controller_build_info").labels(version).set(1)
         batches = self.counter("corral_ingest_batches_total")
@@ -86,11 +88,28 @@ class Export(Exposition):
         for kind in KIND.values():
             self.counter("corral_lines_total").labels(kind)
 
+    async def scrape(self) -> tuple[bytes, str]:
+        """As ``render``; what grows with the fleet is written beside the loop, so that reports go on meanwhile."""
+        async with self._scraping:
+            snapshot = self.snapshot()
+            return self._text(snapshot, await asyncio.to_thread(self._told, snapshot))
+
     def render(self) -> tuple[bytes, str]:
         """The body and content type of a scrape."""
         snapshot = self.snapshot()
+        return self._text(snapshot, self._told(snapshot))
+
+    def _told(self, snapshot: Snapshot | None) -> tuple[Told | None, bytes]:
+        """Of the nodes and of their reports' ages. It changes nothing that the loop uses."""
+        if snapshot is None:
+            return None, b""
+        view = snapshot.view
+        return None if view is None else self._series.of(view.nodes), report_ages(snapshot.report_ages_s)
+
+    def _text(self, snapshot: Snapshot | None, told: tuple[Told | None, bytes]) -> tuple[bytes, str]:
         if snapshot is not None:
-            self._show(snapshot)
+            nodes, self.written["corral_node_report_age_seconds"] = told
+            self._show(snapshot, nodes)
         return super().render()
 
     def batch(self, outcome: str, seconds: float) -> None:
@@ -148,15 +167,14 @@ class Export(Exposition):
         """A housekeeping job ended: done, failed, skipped or missed."""
         self.counter("corral_jobs_total").labels(job, outcome).inc()
 
-    def _show(self, snapshot: Snapshot) -> None:
+    def _show(self, snapshot: Snapshot, nodes: Told | None) -> None:
         self.gauge("corral_store_seq").set(snapshot.seq)
         self.gauge("corral_watch_readers").set(snapshot.readers)
-        self.written["corral_node_report_age_seconds"] = report_ages(snapshot.report_ages_s)
         self.gauge("corral_leader").set(snapshot.decides)
         self.gauge("corral_lease_age_seconds").set(_or_none(snapshot.lease_age_s))
         self.gauge("corral_follower_lag_seconds").set(_or_none(snapshot.behind_s))
-        if snapshot.view is not None:
-            self._show_fleet(snapshot.view)
+        if snapshot.view is not None and nodes is not None:
+            self._show_fleet(snapshot.view, nodes)
         elif not snapshot.decides:
             self._hide_fleet()
 
@@ -171,16 +189,16 @@ class Export(Exposition):
                 else:
                     gauge.set(math.nan)
 
-    def _show_fleet(self, view: View) -> None:
-        gpus = [gpu for node in view.nodes for gpu in node.gpus]
+    def _show_fleet(self, view: View, nodes: Told) -> None:
         self.gauge("corral_paused").set(view.paused)
         self._tally("corral_pauses", ((each.scope,) for each in view.pauses), ((scope,) for scope in SCOPES))
-        self._tally("corral_gpus", ((gpu.state,) for gpu in gpus), ((state,) for state in GPU_STATES))
+        self._replace("corral_gpus", _by_state(GPU_STATES, nodes.gpus))
         names = {each.replica: each.deployment for each in view.replicas}
+        gpus = [gpu for node in view.nodes for gpu in node.gpus] if view.counts.get("stranded", 1) else []
         stranded = ((names.get(gpu.replica or "", ""),) for gpu in gpus if gpu.stranded)
         self._tally("corral_gpus_stranded", stranded, ((each.name,) for each in view.deployments))
-        self.written["corral_gpu_state"], self.written["corral_node_info"] = self._series.of(view.nodes)
-        self._tally("corral_nodes", ((node.state,) for node in view.nodes), ((state.value,) for state in NodeState))
+        self.written["corral_gpu_state"], self.written["corral_node_info"] = nodes.gpu_states, nodes.node_info
+        self._replace("corral_nodes", _by_state([state.value for state in NodeState], nodes.nodes))
         self._tally("corral_holds", ((owner_class(hold.owner),) for hold in view.holds), ((name,) for name in OWNERS))
         self._replace("corral_oldest_hold_timestamp_seconds", _oldest(view.holds))
         self._replace("corral_manager_up", {(each.name,): each.ok for each in view.managers})
@@ -250,6 +268,11 @@ class Export(Exposition):
         gauge.clear()
         for labels, value in series.items():
             gauge.labels(*labels).set(value)
+
+
+def _by_state(always: Iterable[str], found: Mapping[str, int]) -> dict[tuple[str, ...], float]:
+    """Every state with its count, those that nothing is in too."""
+    return {(state,): count for state, count in {**dict.fromkeys(always, 0), **found}.items()}
 
 
 def _or_none(value: float | None) -> float:

@@ -3,11 +3,30 @@
 With 12,500 nodes they are more than all others together, and a scrape would take seconds to collect them.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
+
+import msgspec
 
 from controller.core.fleet.views import NodeView
 
-Told = tuple[bool, str, tuple[tuple[str, str], ...]]  # virtual, level, and each GPU with its state
+
+class Told(msgspec.Struct, frozen=True):
+    """What a scrape says of nodes and GPUs: two metrics as text, and how many GPUs and nodes are in each state."""
+
+    gpu_states: bytes
+    node_info: bytes
+    gpus: Counter[str]
+    nodes: Counter[str]
+
+
+class _Node(msgspec.Struct):
+    """One node as it was told last, and what was looked at for it."""
+
+    view: NodeView
+    states: list[tuple[str, str]]  # each GPU with its state
+    gpu_states: bytes
+    node_info: bytes
 
 
 def escaped(value: str) -> str:
@@ -16,22 +35,41 @@ def escaped(value: str) -> str:
 
 
 class NodeSeries:
-    """What the series of each node said last."""
+    """What the series of each node said last. Not for two threads at one time."""
 
     def __init__(self) -> None:
-        self._written: dict[str, tuple[Told, bytes, bytes]] = {}
+        self._written: dict[str, _Node] = {}
+        self._gpus: Counter[str] = Counter()
 
-    def of(self, nodes: Iterable[NodeView]) -> tuple[bytes, bytes]:
-        """Those of ``corral_gpu_state`` and of ``corral_node_info``."""
+    def of(self, nodes: Iterable[NodeView]) -> Told:
+        """All of these, and no others from now on."""
         before, self._written = self._written, {}
-        for node in nodes:
-            told = (node.virtual, node.level, tuple((gpu.uuid, gpu.state) for gpu in node.gpus))
-            known = before.get(node.node)
-            if known is None or known[0] != told:
-                known = (told, _gpu_states(node), _node_info(node))
-            self._written[node.node] = known
+        for view in nodes:
+            self._written[view.node] = self._one(view, before.pop(view.node, None))
+        for gone in before.values():
+            self._gpus.subtract(state for _, state in gone.states)
         written = self._written.values()
-        return b"".join(gpus for _, gpus, _ in written), b"".join(info for _, _, info in written)
+        return Told(
+            b"".join(each.gpu_states for each in written),
+            b"".join(each.node_info for each in written),
+            +self._gpus,
+            Counter(each.view.state for each in written),
+        )
+
+    def _one(self, view: NodeView, known: _Node | None) -> _Node:
+        if known is not None and known.view is view:
+            return known
+        states = [(gpu.uuid, gpu.state) for gpu in view.gpus]
+        if known is not None and known.states == states:
+            info = known.node_info if _same_info(known.view, view) else _node_info(view)
+            return _Node(view, states, known.gpu_states, info)
+        self._gpus.subtract(state for _, state in (known.states if known is not None else ()))
+        self._gpus.update(state for _, state in states)
+        return _Node(view, states, _gpu_states(view), _node_info(view))
+
+
+def _same_info(one: NodeView, other: NodeView) -> bool:
+    return (one.virtual, one.level) == (other.virtual, other.level)
 
 
 def _gpu_states(node: NodeView) -> bytes:

@@ -1,5 +1,6 @@
 """/metrics: what is exported is in the catalogue, complete from the start, and readable by Prometheus."""
 
+import asyncio
 from pathlib import Path
 
 import msgspec
@@ -125,6 +126,15 @@ def test_actions_say_since_when_the_oldest_is_there_and_what_repairs_wait_for() 
     assert found["corral_repairs_waiting", (("awaits", "person"),)] == 1
     assert found["corral_repairs_waiting", (("awaits", "budget"),)] == 1
     assert found["corral_incidents_halted", ()] == 1
+
+
+async def test_what_is_written_beside_the_loop_is_what_is_written_at_once() -> None:
+    export, stranded = Export("1"), {"stranded": 0}
+    views = [msgspec.structs.replace(EMPTY, counts=stranded, paused=paused) for paused in (True, False)]
+    export.snapshot = lambda: Snapshot(view=views[-1], report_ages_s={"n1": 1.0}, readers=2, seq=1)
+    (body, kind), (others, _) = await asyncio.gather(export.scrape(), export.scrape())
+    assert (body, kind) == export.render()
+    assert others == body
 
 
 def test_a_rule_that_fell_back_to_shadow_is_told_by_its_name() -> None:

@@ -30,19 +30,25 @@ def parsed(text: bytes) -> list[tuple[str, dict[str, str], float]]:
 
 def test_a_node_is_told_with_its_gpus_and_anew_only_when_it_says_something_else() -> None:
     series, first = NodeSeries(), node("n1", gpu("GPU-1"))
-    gpus, info = series.of([first])
-    assert parsed(gpus) == [("corral_gpu_state", {"node": "n1", "gpu": "GPU-1", "state": "healthy"}, 1.0)]
-    assert parsed(info) == [("corral_node_info", {"node": "n1", "virtual": "false", "level": "repair"}, 1.0)]
-    assert series.of([replace(first, seen_at=9.0)]) == (gpus, info)
-    gpus, _ = series.of([replace(first, gpus=(gpu("GPU-1", "failed"),))])
-    assert [labels["state"] for _, labels, _ in parsed(gpus)] == ["failed"]
+    told = series.of([first])
+    assert parsed(told.gpu_states) == [("corral_gpu_state", {"node": "n1", "gpu": "GPU-1", "state": "healthy"}, 1.0)]
+    assert parsed(told.node_info) == [("corral_node_info", {"node": "n1", "virtual": "false", "level": "repair"}, 1.0)]
+    assert series.of([replace(first, seen_at=9.0)]) == told
+    (sample,) = parsed(series.of([replace(first, level="observe")]).node_info)
+    assert sample[1]["level"] == "observe"
+    told = series.of([replace(first, gpus=(gpu("GPU-1", "failed"),))])
+    assert [labels["state"] for _, labels, _ in parsed(told.gpu_states)] == ["failed"]
+    assert told.gpus == {"failed": 1}
 
 
-def test_a_node_that_is_gone_is_told_no_more() -> None:
+def test_a_node_that_is_gone_is_told_and_counted_no_more() -> None:
     series = NodeSeries()
-    series.of([node("n1", gpu("GPU-1")), node("n2")])
-    gpus, info = series.of([node("n2")])
-    assert (gpus, [labels["node"] for _, labels, _ in parsed(info)]) == (b"", ["n2"])
+    told = series.of([node("n1", gpu("GPU-1")), node("n2", gpu("GPU-2"), gpu("GPU-3", "failed"))])
+    assert (told.gpus, told.nodes) == ({"healthy": 2, "failed": 1}, {"live": 2})
+    told = series.of([node("n2", gpu("GPU-2"))])
+    assert [labels["gpu"] for _, labels, _ in parsed(told.gpu_states)] == ["GPU-2"]
+    assert [labels["node"] for _, labels, _ in parsed(told.node_info)] == ["n2"]
+    assert (told.gpus, told.nodes) == ({"healthy": 1}, {"live": 1})
 
 
 def test_a_name_with_a_quote_is_read_as_it_is() -> None:
