@@ -44,7 +44,6 @@ from agent.probes.retired import RetiredProbe
 from agent.probes.scene import Scene
 from agent.probes.service import ServiceProbe
 from agent.probes.slow import SlowProbe
-from agent.probes.slow_steps import SlowStepsProbe
 from agent.probes.thermal import ThermalProbe
 from agent.probes.version import VersionProbe
 from agent.probes.visible import VisibleProbe
@@ -85,7 +84,7 @@ TAKES: dict[type, frozenset[str]] = {
     Restart: frozenset({"calls"}),
     HostSample: frozenset({"hang", "nic"}),
     ProcessSeen: frozenset({"hang", "memory"}),
-    ReplicaSeen: frozenset({"memory", "canary", "container", "visible", "slow_steps"}),
+    ReplicaSeen: frozenset({"memory", "canary", "container", "visible", "slow"}),
     KernelRecord: frozenset({"container", "hang"}),
     Check: frozenset({"canary", "checks"}),
     ServiceSeen: frozenset({"service"}),
@@ -148,7 +147,6 @@ class Gauges(msgspec.Struct, dict=True):
     visible: VisibleProbe = _new(default_factory=VisibleProbe)
     nic: NicProbe = _new(default_factory=NicProbe)
     service: ServiceProbe = _new(default_factory=ServiceProbe)
-    slow_steps: SlowStepsProbe = _new(default_factory=SlowStepsProbe)
 
     @cached_property
     def _by_kind(self) -> dict[type, tuple[Any, ...]]:

@@ -1,5 +1,8 @@
 """A GPU whose clocks stay far under those of its peers while all of them work, though nothing names a reason.
 
+Two witnesses see it: the clocks, here, and the steps of the engines (slow_steps). What they find is one condition of
+the GPU, and it ends with the last of them.
+
 Heat, the power brake and the power cap have words of their own in the mask of clock reasons; what is idle is slow on
 purpose. Fail-slow is invisible in utilization, and one such GPU slows every member of its replica.
 """
@@ -12,16 +15,14 @@ from agent.probes.figures import finding, read
 from agent.probes.peers import Peers
 from agent.probes.probe import Clear, Verdict
 from agent.probes.scene import Scene
-from agent.probes.streak import Patience, Signals, Turn
-from vocab.observations import AnyObservation
+from agent.probes.slow_steps import CODE, PEERS_NEEDED, SUSTAINED, SlowSteps
+from agent.probes.streak import Signals, Turn
+from vocab.observations import AnyObservation, ReplicaSeen
 from vocab.readings import Readings
 
-CODE = "slow_gpu"
 SHARE = 0.75  # of the peers' median clock; boost clocks of sound boards differ by a few per cent
 BUSY = 0.5
-PEERS_NEEDED = 2
 NAMED = 0x1 | 0x2 | 0x20 | 0x40 | 0x80  # idle, clocks set by a user, heat, power brake: said elsewhere, or meant so
-SUSTAINED = Patience(polls=3, lasts_s=120.0, calm_polls=3)
 SHOWN = ("sm_clock_hz", "utilization_ratio", "clock_reasons", "power_w", "power_limit_w", "performance_state")
 
 
@@ -31,14 +32,20 @@ def clock_at_work(readings: Readings) -> float | None:
 
 
 class SlowProbe(msgspec.Struct):
-    """Compares clocks of GPUs that work."""
+    """Compares clocks of GPUs that work, and hears what the steps of their engines say."""
 
     peers: Peers = msgspec.field(default_factory=Peers)
     signals: Signals = msgspec.field(default_factory=Signals)
     highest_hz: float | None = None  # of any GPU, ever: no median is over it
+    steps: SlowSteps = msgspec.field(default_factory=SlowSteps)
 
     def observe(self, observation: AnyObservation, scene: Scene, now: float) -> Sequence[Verdict]:
-        """Take one sample of one GPU."""
+        """Take one sample of one GPU, or one look at one replica."""
+        if isinstance(observation, ReplicaSeen):
+            return _without_ends(self.steps.observe(observation, scene, now), self.signals)
+        return _without_ends(self._compare(observation, scene, now), self.steps.signals)
+
+    def _compare(self, observation: AnyObservation, scene: Scene, now: float) -> Sequence[Verdict]:
         seen = read(observation, scene)
         if seen is None or seen.readings.sm_clock_hz is None:
             return ()
@@ -71,3 +78,9 @@ class SlowProbe(msgspec.Struct):
         """A reset GPU is looked at anew."""
         self.signals.forget(gpu)
         self.peers.forget(gpu)
+        self.steps.signals.forget(gpu)
+
+
+def _without_ends(verdicts: Sequence[Verdict], other: Signals) -> Sequence[Verdict]:
+    """What one witness says, but for the end of what the other still sees."""
+    return [one for one in verdicts if not (isinstance(one, Clear) and other.stands(one.gpu or ""))]

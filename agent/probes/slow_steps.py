@@ -12,11 +12,13 @@ import msgspec
 from agent.probes.figures import node_finding
 from agent.probes.probe import Clear, Verdict
 from agent.probes.scene import Scene
-from agent.probes.slow import CODE, PEERS_NEEDED, SUSTAINED
-from agent.probes.streak import Signals, Turn
+from agent.probes.streak import Patience, Signals, Turn
 from vocab.events import Source
 from vocab.observations import AnyObservation, ReplicaSeen
 
+CODE = "slow_gpu"
+PEERS_NEEDED = 2
+SUSTAINED = Patience(polls=3, lasts_s=120.0, calm_polls=3)
 OVER_PEERS = 1.33  # times their median; equal boards differ by a few per cent
 OVER_ITSELF = 2.0  # times its own usual value, where nobody is there to compare with
 FRESH_S = 65.0
@@ -30,8 +32,8 @@ class Pace(msgspec.Struct):
     over_floor: float
 
 
-class SlowStepsProbe(msgspec.Struct):
-    """Compares engines of one deployment on one node, each on a GPU of its own."""
+class SlowSteps(msgspec.Struct):
+    """Compares engines of one deployment on one node, each on a GPU of its own. One of two witnesses of SlowProbe."""
 
     paces: dict[str, Pace] = {}
     signals: Signals = msgspec.field(default_factory=Signals)
@@ -68,5 +70,5 @@ def _finding(seen: ReplicaSeen, gpu: str, usual: float | None) -> Verdict:
         text = f"its steps take {seen.over_floor:.1f} times their floor where those of its peers take {usual:.1f} times"
     else:
         text = f"its steps take {seen.over_usual:.1f} times as long as they used to"
-    fields = {"replica": seen.replica, "over_floor": seen.over_floor, "over_usual": seen.over_usual, "peers": usual}
+    fields = {"engine": seen.replica, "over_floor": seen.over_floor, "over_usual": seen.over_usual, "peers": usual}
     return node_finding(CODE, seen.at, text, source=Source.ENGINE, gpu=gpu, fields=fields)

@@ -1,11 +1,12 @@
 from typing import Any
 
+from agent.judge.judge import Judge
 from agent.probes.probe import Clear, Finding
-from agent.probes.slow_steps import SlowStepsProbe
-from tests.agent.made import replica, scene, uuid
+from agent.probes.slow_steps import SlowSteps
+from tests.agent.made import cleared, codes, inventory, replica, sample, scene, uuid
 
 
-def look(probe: SlowStepsProbe, at: float, index: int, over_floor: float | None, **more: Any) -> list[Any]:
+def look(probe: SlowSteps, at: float, index: int, over_floor: float | None, **more: Any) -> list[Any]:
     """Replica ``index`` on the GPU of that index works."""
     usual = {"replica": f"r{index}", "gpus": (uuid(index),), "running": 2, "over_floor": over_floor}
     return list(probe.observe(replica(at, **(usual | more)), scene(), at))
@@ -13,7 +14,7 @@ def look(probe: SlowStepsProbe, at: float, index: int, over_floor: float | None,
 
 def play(*paces: float | None, until: float = 200.0, **more: Any) -> list[Any]:
     """Engines side by side, looked at each ten seconds; ``more`` is of the last."""
-    probe, found = SlowStepsProbe(), []
+    probe, found = SlowSteps(), []
     for turn in range(int(until / 10)):
         for index, pace in enumerate(paces):
             found += look(probe, turn * 10.0, index, pace, **(more if index == len(paces) - 1 else {}))
@@ -48,8 +49,37 @@ def test_engines_of_another_deployment_and_idle_ones_say_nothing() -> None:
 
 
 def test_one_that_keeps_up_again_is_slow_no_longer() -> None:
-    probe, found = SlowStepsProbe(), []
+    probe, found = SlowSteps(), []
     for turn in range(30):
         for index in range(3):
             found += look(probe, turn * 10.0, index, 1.5 if index < 2 or turn > 20 else 3.0)
     assert [type(one) for one in found] == [Finding, Clear]
+
+
+def works(at: float, index: int, mhz: float) -> Any:
+    return sample(at, index, sm_clock_hz=mhz * 1e6, utilization_ratio=0.9, clock_reasons=0)
+
+
+def judged(clock_until: float, steps_until: float, until: float = 600.0) -> list[tuple[float, str]]:
+    """When a GPU's slowness begins and ends, of which clocks and steps are witnesses until then."""
+    judge, found = Judge("n1", "boot"), []
+    judge.observe(inventory(0.0, (0, 1, 2)), 0.0)
+    for turn in range(int(until / 10)):
+        at = turn * 10.0
+        for index in range(3):
+            slow = index == 0
+            items = judge.observe(works(at, index, 700 if slow and at < clock_until else 1_900), at)
+            pace = 3.0 if slow and at < steps_until else 1.5
+            items += judge.observe(
+                replica(at, replica=f"r{index}", gpus=(uuid(index),), running=2, over_floor=pace), at
+            )
+            found += [(at, code) for code in codes(items)] + [(at, f"end of {code}") for code in cleared(items)]
+    return found
+
+
+def test_what_clocks_and_steps_see_is_one_slow_gpu_and_ends_with_the_last_of_them() -> None:
+    for clock_until, steps_until in ((0.0, 300.0), (300.0, 0.0), (300.0, 450.0), (450.0, 300.0)):
+        first, *_, last = told = judged(clock_until, steps_until)
+        assert (first[0] <= 130.0, first[1]) == (True, "slow_gpu")
+        assert last == (max(clock_until, steps_until) + 20.0, "end of slow_gpu")
+        assert [code for _, code in told].count("end of slow_gpu") == 1
