@@ -15,6 +15,7 @@ from aiohttp import web
 from controller.api.agents import Agents
 from controller.api.bundle import Bundles
 from controller.api.cards import Cards
+from controller.api.maintenance import Maintenance
 from controller.api.openapi import document
 from controller.api.orders import Orders
 from controller.api.policies import Policies
@@ -44,6 +45,7 @@ from controller.liveness import Liveness
 from controller.lock import only_controller
 from controller.outward.keepers import keepers
 from controller.outward.powering import Powering, powers
+from controller.outward.silences import Silences
 from controller.outward.webhooks import Webhook
 from controller.pages import FORMS, OPEN_PATHS, ROLES, SHOWS, Pages
 from controller.pages.frame import Frame
@@ -158,6 +160,7 @@ class Controller:
             *RollupRoutes(self.store, self.config.nodes_of).routes(),
             *Verdicts(self.conductor, self.store, self._clock).routes(),
             *VersionRoutes(self.conductor).routes(),
+            *Maintenance(self.conductor, self._clock).routes(),
         ]
 
     @asynccontextmanager
@@ -184,6 +187,10 @@ class Controller:
             stack.push_async_callback(_end, shelving)
             for webhook in self.webhooks:
                 stack.push_async_callback(_end, asyncio.create_task(lasting("webhook", webhook.run), name="webhook"))
+            if self.config.alertmanager is not None:
+                silences = Silences(self.config.alertmanager, self.conductor)
+                task = asyncio.create_task(lasting("silences", silences.run), name="silences")
+                stack.push_async_callback(_end, task)
             self.housekeeping.start()
             stack.callback(self.housekeeping.stop)
             stack.callback(self.dispatch.wake_all)

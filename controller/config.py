@@ -9,7 +9,7 @@ from controller.adapters.config import HookConfig, KubernetesConfig, SlurmConfig
 from controller.core.fleet.lemons import Thresholds
 from controller.core.fleet.stimuli import Managing
 from controller.door.limits import PER_S
-from controller.notify.config import WebhookConfig
+from controller.notify.config import AlertmanagerConfig, WebhookConfig
 from controller.power.config import PowerConfig
 from controller.store.dialects import Database, Postgres, Sqlite, check_dsn
 from vocab.errors import ConfigError
@@ -115,6 +115,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     hook: HookConfig | None = None
     power: tuple[PowerConfig, ...] = ()  # nodes whose power the controller may cycle, and how; none: a person does it
     webhooks: tuple[WebhookConfig, ...] = ()  # who is told of incidents, holds and what waits for people
+    alertmanager: AlertmanagerConfig | None = None  # where alerts of nodes under maintenance are silenced
     gateways: tuple[str, ...] = ()  # host:port (or https://host:port) of each, for Prometheus' service discovery
     token_file: str | None = None
     agents_token_file: str | None = None  # the token that agents ask for, to fetch what they recorded

@@ -19,6 +19,7 @@ COMMANDS = {
     "lift": "lift a hold",
     "drain": "hold a GPU, node or replica and move its work elsewhere",
     "release": "put a GPU back to service after a repair",
+    "maintain": "work on a node: hold, drain and silence together, until a time",
     "pause": "stop all harmful automation, at once",
     "resume": "let automation act again",
     "bundle": "the evidence of an incident or a GPU in one tar, for the vendor",

@@ -38,3 +38,16 @@ class WebhookConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         if self.template not in BUILT_IN and not self.template.startswith("/"):
             known = ", ".join(BUILT_IN)
             raise ValueError(f"webhooks: template = {self.template!r} of {self.name!r}: {known}, or an absolute path")
+
+
+class AlertmanagerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """``[alertmanager]`` of ``controller.toml``. ``labels``: those by which alerts name a node; a silence for each."""
+
+    url: str
+    labels: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)] = ("node",)
+    token_file: str | None = None
+
+    def __post_init__(self) -> None:
+        parts = urlsplit(self.url)
+        if parts.scheme not in {"http", "https"} or not parts.hostname:
+            raise ValueError(f"alertmanager: url = {self.url!r} must be http://… or https://…")

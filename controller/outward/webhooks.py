@@ -14,6 +14,7 @@ from controller.deciding.conductor import Conductor
 from controller.notify.config import WebhookConfig
 from controller.notify.notice import Notice, notice_of
 from controller.notify.post import connector, post
+from controller.notify.silence import is_silent
 from controller.notify.template import load
 from controller.store import read
 from controller.store.store import Store
@@ -21,6 +22,7 @@ from controller.store.tables import counters
 from controller.telling.export import Export
 from vocab.clock import Clock
 from vocab.errors import CorralError, InputError, Refused, Unreachable
+from vocab.lines import AnyLine
 from wire.backoff import delay_s
 
 log = logging.getLogger(__name__)
@@ -83,12 +85,18 @@ class Webhook:
             page = await read.changes_after(connection, position, limit=PAGE)
         for change in page:
             notice = notice_of(change.seq, change.line)
-            if notice is not None and (not self._config.events or notice.what in self._config.events):
+            wanted = notice is not None and (not self._config.events or notice.what in self._config.events)
+            if notice is not None and wanted and not self._is_silent(change.line):
                 await self._send(session, notice)
                 await self._keep(change.seq)
         if page:
             await self._keep(page[-1].seq)
         return page[-1].seq if page else position
+
+    def _is_silent(self, line: AnyLine) -> bool:
+        """Whether people are at work on the node that it is about."""
+        view = self._conductor.look()
+        return view is not None and is_silent(view, line)
 
     async def _send(self, session: aiohttp.ClientSession, notice: Notice) -> None:
         try:
