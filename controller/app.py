@@ -175,6 +175,7 @@ class Controller:
             thinking = asyncio.create_task(self.conductor.run(), name="conductor")
             looking = asyncio.create_task(lasting("liveness", self.liveness.run), name="liveness")
             knowing = asyncio.create_task(lasting("tokens", self.tokens.run), name="tokens")
+            drawing = asyncio.create_task(lasting("drawing", self.conductor.draw), name="drawing")
             powering = asyncio.create_task(lasting("powering", self.powering.run), name="powering")
             shelving = asyncio.create_task(lasting("bundles", self.shelving.run), name="bundles")
             stack.push_async_callback(_end, thinking)
@@ -183,6 +184,7 @@ class Controller:
             stack.push_async_callback(_end, looking)
             for keeper in self.keepers:
                 stack.push_async_callback(_end, asyncio.create_task(lasting("keeper", keeper.run), name="keeper"))
+            stack.push_async_callback(_end, drawing)
             stack.push_async_callback(_end, powering)
             stack.push_async_callback(_end, shelving)
             for webhook in self.webhooks:

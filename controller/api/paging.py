@@ -7,6 +7,7 @@ Either way the header ``Link`` leads to the next page while there is one.
 import base64
 import binascii
 from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -83,3 +84,12 @@ def page(items: Iterable[T], key: Callable[[T], str], query: PageQuery) -> Paged
     rest = sorted((each for each in items if key(each) > after), key=key)
     found = rest[: query.most]
     return Paged(found, key(found[-1]) if len(rest) > len(found) else None)
+
+
+def in_order(items: Iterable[T], key: Callable[[T], str], query: PageQuery) -> Paged:
+    """As ``page``, of what comes in its order and begins behind the cursor: no more is looked at than is shown."""
+    if query.cursor is None and query.limit is None:
+        return Paged(list(items), None)
+    found = list(islice(items, query.most + 1))
+    more, shown_now = len(found) > query.most, found[: query.most]
+    return Paged(shown_now, key(shown_now[-1]) if more else None)

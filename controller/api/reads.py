@@ -3,8 +3,10 @@
 All lists come in pages: the latest of a history first to be asked for, newest at the end of a page.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import Any, TypeVar
 
 from aiohttp import web
 
@@ -21,7 +23,7 @@ from controller.api.forms import (
     Story,
     WatchQuery,
 )
-from controller.api.paging import Paged, PageQuery, before, page
+from controller.api.paging import Paged, PageQuery, before, behind, in_order, page
 from controller.api.policy import PolicyInForce, in_force
 from controller.api.route import Call, Route, Run, not_found
 from controller.core.fleet.views import DeploymentView, GpuView, NodeView, ReplicaView
@@ -38,6 +40,8 @@ from vocab.events import Event
 from vocab.lines import ActionLine, AnyLine, HoldLine, IncidentLine
 from vocab.roles import ROUTES, Role
 from vocab.states import ActionState
+
+T = TypeVar("T")
 
 _FINISHED = {"open": False, "finished": True, None: None}
 
@@ -128,26 +132,22 @@ class Reads:
     async def nodes(self, call: Call) -> Paged:
         """Nodes that match."""
         query: NodeQuery = call.query
-        found = [
-            node for node in (await self._conductor.view()).nodes if query.state is None or node.state == query.state
-        ]
-        return page(found, lambda node: node.node, query)
+        rest = _behind((await self._conductor.view()).nodes, behind(query), _named)
+        return in_order((node for node in rest if query.state in {None, node.state}), _named, query)
 
     async def gpus(self, call: Call) -> Paged:
         """GPUs that match."""
         query: GpuQuery = call.query
-        found = [gpu for gpu in await self._gpus() if _has(gpu, node=query.node, state=query.state)]
-        return page(found, lambda gpu: f"{gpu.node}/{gpu.uuid}", query)
-
-    async def _gpus(self) -> list[GpuView]:
-        return [gpu for node in (await self._conductor.view()).nodes for gpu in node.gpus]
+        found = _gpus((await self._conductor.view()).nodes, query)
+        return in_order(found, lambda gpu: f"{gpu.node}/{gpu.uuid}", query)
 
     async def gpu(self, call: Call) -> GpuView:
         """One GPU."""
         uuid = call.part("uuid")
-        for gpu in await self._gpus():
-            if gpu.uuid == uuid:
-                return gpu
+        for node in (await self._conductor.view()).nodes:
+            for gpu in node.gpus:
+                if gpu.uuid == uuid:
+                    return gpu
         raise not_found("GPU", uuid, "/api/v1/gpus")
 
     async def explain(self, call: Call) -> list[AnyLine]:
@@ -243,8 +243,8 @@ class Reads:
         """Replicas, for gateways."""
         query: ReplicaQuery = call.query
         wanted = {"deployment": query.deployment, "node": query.node, "state": query.state}
-        found = [each for each in (await self._conductor.view()).replicas if _has(each, **wanted)]
-        return page(found, lambda each: each.replica, query)
+        rest = _behind((await self._conductor.view()).replicas, behind(query), lambda each: each.replica)
+        return in_order((each for each in rest if _has(each, **wanted)), lambda each: each.replica, query)
 
     async def deployments(self, call: Call) -> Paged:
         """Deployments."""
@@ -264,6 +264,29 @@ class Reads:
     async def watch(self, call: Call) -> web.StreamResponse:
         """The stream of lines."""
         return await self._watch.serve(call.request, self._store, self._conductor.seq)
+
+
+def _named(node: NodeView) -> str:
+    return node.node
+
+
+def _behind(items: Sequence[T], after: str | None, key: Callable[[T], str]) -> Iterator[T]:
+    """Those of a view, which has them in the order of ``key``, that come after a name."""
+    start = 0 if after is None else bisect_right(items, after, key=key)
+    return islice(items, start, None)
+
+
+def _gpus(nodes: Sequence[NodeView], query: GpuQuery) -> Iterator[GpuView]:
+    """The GPUs that match: by node, and in pages by UUID from behind the cursor on."""
+    paged, after = query.cursor is not None or query.limit is not None, behind(query)
+    name, _, last = (after or "").partition("/")
+    first = bisect_left(nodes, max(name, query.node or ""), key=_named)
+    for node in islice(nodes, first, None):
+        if query.node is not None and node.node != query.node:
+            return
+        for gpu in sorted(node.gpus, key=lambda each: each.uuid) if paged else node.gpus:
+            if (node.node, gpu.uuid) > (name, last) and query.state in {None, gpu.state}:
+                yield gpu
 
 
 def _has(thing: object, **wanted: object) -> bool:

@@ -4,6 +4,7 @@ A node is drawn anew once something about it was touched; a new reading alone on
 """
 
 from collections import Counter
+from itertools import islice
 
 from msgspec.structs import replace
 
@@ -23,33 +24,48 @@ class Album:
     def __init__(self, fleet: Fleet) -> None:
         self._fleet = fleet
         self._nodes: dict[str, NodeView] = {}
-        self._replicas: dict[str, tuple[ReplicaView, ...]] = {}  # by node
+        self._is_sorted = True  # the nodes, by name
+        self._replicas: dict[str, tuple[ReplicaView, ...]] = {}  # by node, as far as it has any
+        self._every: tuple[ReplicaView, ...] | None = ()  # those of all nodes by name; None: to be put together anew
         self._counts: dict[str, Counter[str]] = {}  # by node
         self._total: Counter[str] = Counter(dict.fromkeys(COUNTED, 0))
 
     def view(self, now: float) -> View:
         """Everything at one moment."""
         work = self._fleet.work
-        changed, work.looks = work.looks, {}
-        read, work.readings = work.readings, {}
-        for name in changed:
-            self._draw(name, now)
-        for name in read.keys() - changed.keys():
-            self._freshen(name)
+        self.draw(now, len(work.looks) + len(work.readings))
         return look.view(self._fleet, now, self._in_order(), self._by_name(), dict(self._total))
 
+    def draw(self, now: float, most: int) -> None:
+        """Draw so many of the nodes that have changed: who looks next waits for the others only."""
+        work = self._fleet.work
+        for name in list(islice(work.looks, most)):
+            del work.looks[name]
+            work.readings.pop(name, None)
+            self._draw(name, now)
+            most -= 1
+        for name in list(islice(work.readings, most)):
+            if name not in work.looks:
+                del work.readings[name]
+                self._freshen(name)
+
     def _in_order(self) -> tuple[NodeView, ...]:
-        return tuple(self._nodes[name] for name in sorted(self._nodes))
+        if not self._is_sorted:
+            self._nodes, self._is_sorted = dict(sorted(self._nodes.items())), True
+        return tuple(self._nodes.values())
 
     def _by_name(self) -> tuple[ReplicaView, ...]:
-        found = [replica for replicas in self._replicas.values() for replica in replicas]
-        return tuple(sorted(found, key=lambda replica: replica.replica))
+        if self._every is None:
+            found = [replica for replicas in self._replicas.values() for replica in replicas]
+            self._every = tuple(sorted(found, key=lambda replica: replica.replica))
+        return self._every
 
     def _draw(self, name: str, now: float) -> None:
         self._total.subtract(self._counts.pop(name, Counter()))
         known = self._fleet.nodes.get(name)
         if known is None:
             return
+        self._is_sorted = self._is_sorted and name in self._nodes
         drawn = self._nodes[name] = look.node(self._fleet, known, now)
         counts = self._counts[name] = _counts(drawn.gpus)
         self._total.update(counts)
@@ -57,7 +73,9 @@ class Album:
 
     def _draw_replicas(self, name: str) -> None:
         living = [replica for replica in self._fleet.roster.at(name) if replica.node == name]
-        self._replicas[name] = tuple(look.replica(self._fleet, replica) for replica in living)
+        if living or name in self._replicas:
+            self._replicas[name] = tuple(look.replica(self._fleet, replica) for replica in living)
+            self._every = None
 
     def _freshen(self, name: str) -> None:
         """Its readings, its last report and the figures of its replicas are new; nothing else is."""

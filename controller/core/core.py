@@ -189,6 +189,10 @@ class Core:
         """The fleet as of the last ``take`` or ``tick``."""
         return self._album.view(self._now)
 
+    def draw(self, most: int) -> None:
+        """Draw so much of the next ``view`` already, in nodes."""
+        self._album.draw(self._now, most)
+
     def versions(self) -> matrix.Matrix:
         """Which versions run where."""
         return matrix.matrix(self._fleet)

@@ -94,6 +94,10 @@ class Conductor:
         """The fleet as last seen on disk, without waiting; None if it never was."""
         return self._shown.look()
 
+    async def draw(self) -> None:
+        """Keep what is looked at nearly drawn, until cancelled."""
+        await self._shown.draw()
+
     def orders(self) -> tuple[OwnerOrder, ...]:
         """What managers and owners are asked to do by the controller that decides, as the disk has it."""
         known = self.decides and self._shown.down is None and self._shown.settled.is_set()

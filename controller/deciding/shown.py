@@ -14,6 +14,8 @@ from vocab.errors import Unreachable
 log = logging.getLogger(__name__)
 
 VIEW_WAIT_S = 5.0  # for a transaction under way; one takes milliseconds
+DRAW_S = 0.05  # between two strokes
+STROKE = 100  # nodes: some milliseconds, and twice as many a second as 12,500 nodes report in
 
 
 class Shown:
@@ -54,6 +56,13 @@ class Shown:
 
     def _draw(self) -> None:
         self._view, self._drawn = self._mind.view(), True
+
+    async def draw(self) -> None:
+        """Draw beside all else, a little at a time: 12,500 nodes at once would be a second in which nothing is read."""
+        while True:
+            await asyncio.sleep(DRAW_S)
+            if self.settled.is_set():
+                self._mind.core.draw(STROKE)
 
     def show(self, news: Sequence[Change] = ()) -> None:
         """The Core is as the disk has it; these lines are new there."""

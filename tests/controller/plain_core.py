@@ -79,6 +79,9 @@ class PlainCore(Core):
             clears_on=ClearsOn.PERSON,
         )
 
+    def draw(self, most: int) -> None:
+        pass
+
     def obey(self, settings: Settings) -> None:
         self.settings = settings
 
@@ -110,7 +113,7 @@ class PlainCore(Core):
         return View(
             paused=self.paused,
             settled=True,
-            nodes=tuple(self._node(facts) for facts in self.facts.values()),
+            nodes=tuple(self._node(self.facts[name]) for name in sorted(self.facts)),
             deployments=(),
             replicas=(),
             incidents=(),

@@ -19,6 +19,8 @@ def test_what_is_drawn_when_it_changes_is_what_would_be_drawn_anew(
             happen(world, what, at, how)
         for _ in range(4):
             world.run(seconds / 4)
+            world.core.draw(2)  # a part of it, ahead of who looks; what changes after that is drawn again
+            world.run(2)
             drawn = world.core.view()
             world.core._fleet.work.looks |= dict.fromkeys(world.core._fleet.nodes)
             assert drawn == world.core.view()

@@ -4,12 +4,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from controller.deciding.mind import real_core
 from controller.store import pages
 from tests.controller.house import House, batch, event, facts, house, uuid
 from vocab.errors import InputError
 from vocab.events import Severity
+from vocab.observations import GpuIdentity
 
 
 async def walk(home: House, path: str, **query: Any) -> list[list[Any]]:
@@ -62,6 +64,23 @@ async def test_what_stands_goes_by_name_and_whole_without_a_limit(tmp_path: Path
         told = await walk(home, "gpus", limit=2)
         assert [[each["uuid"] for each in page] for page in told] == [[uuid(0), uuid(1)], [uuid(2), uuid(3)], [uuid(4)]]
         assert await walk(home, "deployments") == [[]]
+
+
+async def test_nodes_whose_names_begin_alike_keep_their_order_over_pages(tmp_path: Path) -> None:
+    async with house(tmp_path) as home:
+        for name in ("n1", "n1-a", "n", "n10"):
+            told = facts(gpus=0)
+            mine = tuple(GpuIdentity(uuid=f"GPU-{name}-{n}", index=n, pci=f"{n}") for n in (1, 0))
+            await home.post("agent/batch", batch(node=name, facts=replace(told, node=name, gpus=mine)))
+        nodes, gpus = await walk(home, "nodes", limit=3), await walk(home, "gpus", limit=3)
+        assert [each["node"] for page in nodes for each in page] == ["n", "n1", "n1-a", "n10"]
+        names = [each["uuid"] for page in gpus for each in page]
+        assert names == [f"GPU-{name}-{n}" for name in ("n", "n1", "n1-a", "n10") for n in (0, 1)]
+        assert [len(page) for page in gpus] == [3, 3, 2]
+        assert [[each["uuid"] for each in page] for page in await walk(home, "gpus", limit=1, node="n1-a")] == [
+            ["GPU-n1-a-0"],
+            ["GPU-n1-a-1"],
+        ]
 
 
 @pytest.mark.parametrize("cursor", ["?", "AAA", "ZZ==x", "\u00e9", "LTE=", "eA=="])
