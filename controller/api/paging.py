@@ -43,12 +43,17 @@ class Paged(msgspec.Struct, frozen=True):
 
 def shown(request: web.Request, page: Paged) -> tuple[Any, dict[str, str] | None]:
     """The answer's body and headers."""
-    following = None if page.last is None else base64.urlsafe_b64encode(page.last.encode()).decode()
+    following = None if page.last is None else cursor_of(page.last)
     body = {"items": page.items, "next": following} if "cursor" in request.query else page.items
     if following is None:
         return body, None
     address = request.rel_url.update_query(cursor=following)
     return body, {"Link": f'<{address}>; rel="next"'}
+
+
+def cursor_of(last: str) -> str:
+    """The cursor that names the last thing of a page."""
+    return base64.urlsafe_b64encode(last.encode()).decode()
 
 
 def behind(query: PageQuery) -> str | None:
