@@ -1,18 +1,22 @@
 """Who asks, and whether they may: tokens, the certificate that a node shows, and the roles that each route names.
 
 Deny by default: a route that names no roles is for admins. On loopback without ``token_file`` nobody is asked for
-a token, and whoever reaches the socket is the operator of this machine.
+a token, and whoever reaches the socket is the operator of this machine. A browser that has signed in shows its session:
+with that it may look, and send the forms of the pages; whatever else changes something asks for the token itself.
 """
 
 import hmac
 from collections.abc import Mapping
+from urllib.parse import quote
 
 import msgspec
 from aiohttp import web
 from aiohttp.typedefs import Middleware
 
 from controller.door.limits import Rates
+from controller.door.sessions import SAFE, Sessions
 from controller.door.tokens import Tokens
+from vocab.clock import Clock
 from vocab.roles import ADMINS, Role
 from wire.server import Handler, is_open, unauthorized
 from wire.tls import names
@@ -39,28 +43,48 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
 
 
 CALLER = web.RequestKey("caller", Caller)
+FORM = "application/x-www-form-urlencoded"
 Roles = Mapping[tuple[str, str], frozenset[Role]]  # by method and path, as the table of routes has them
 
 
 class Access:
     """Knows callers by what they show. ``master`` None: nobody is asked; ``certified``: nodes show certificates."""
 
-    def __init__(self, master: str | None, tokens: Tokens, *, certified: bool) -> None:
+    def __init__(self, master: str | None, tokens: Tokens, *, certified: bool, clock: Clock) -> None:
         self._master = master
         self._tokens = tokens
         self._certified = certified
+        self.sessions: Sessions[Caller] = Sessions(clock, self._still_counts)
 
     def caller(self, request: web.Request) -> Caller | None:
         """Who asks; None for a token that does not count."""
         scheme, _, given = request.headers.get("Authorization", "").partition(" ")
-        token = self._tokens.find(given) if scheme.lower() == "bearer" else None
+        if scheme.lower() == "bearer":
+            return self.bearer(given) or self._local()
+        if not scheme and (request.method in SAFE or request.content_type == FORM):
+            return self.sessions.find(request) or self._local()
+        return self._local()
+
+    def bearer(self, given: str) -> Caller | None:
+        """Whose token this is."""
+        token = self._tokens.find(given)
         if token is not None:
             return Caller(name=token.name, role=token.role, node=token.node, token=token.id)
-        if self._master is None:
-            return Caller(name=LOCAL, role=Role.ADMIN)
-        if scheme.lower() == "bearer" and hmac.compare_digest(_bytes(given), _bytes(self._master)):
+        if self._master is not None and hmac.compare_digest(_bytes(given), _bytes(self._master)):
             return Caller(name=MASTER, role=Role.ADMIN)
         return None
+
+    @property
+    def asks(self) -> bool:
+        """Whether anybody is asked for a token."""
+        return self._master is not None
+
+    def _local(self) -> Caller | None:
+        return None if self._master is not None else Caller(name=LOCAL, role=Role.ADMIN)
+
+    def _still_counts(self, caller: Caller) -> bool:
+        token = None if caller.token is None else self._tokens.named(caller.token)
+        return caller.token is None or (token is not None and self._tokens.counts(token))
 
     def must_be_certified(self, request: web.Request, node: str) -> None:
         """Let pass whose certificate names ``node``, where certificates are asked for. Raises HTTPForbidden."""
@@ -71,17 +95,23 @@ class Access:
                 reason=f"this is a token of node {node!r}, and the certificate names {named[:200]!r}"
             )
 
-    def gate(self, open_paths: frozenset[str], roles: Roles, rates: Rates) -> Middleware:
-        """The middleware that lets in."""
+    def gate(
+        self, open_paths: frozenset[str], roles: Roles, rates: Rates, pages: frozenset[str] = frozenset()
+    ) -> Middleware:
+        """The middleware that lets in; from ``pages`` (routes, as ``roles`` names them) it leads to signing in."""
 
         @web.middleware
         async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
-            if is_open(request.path, open_paths):
-                return await handler(request)
             address = request.remote or ""
+            if is_open(request.path, open_paths):
+                if request.method not in SAFE:
+                    rates.take(("", address))
+                return await handler(request)
             caller = self.caller(request)
             if caller is None:
                 rates.take(("", address))
+                if _canonical(request) in pages and request.method in SAFE:
+                    raise web.HTTPSeeOther(f"/sign-in?next={quote(request.path_qs, safe='')}")
                 return unauthorized()
             if self._master is not None:
                 rates.take((caller.token or caller.name, address))
@@ -97,14 +127,18 @@ class Access:
 def _must_have_role(caller: Caller, request: web.Request, roles: Roles) -> None:
     if request.match_info.http_exception is not None:  # 404 or 405: the router says which
         return
-    resource = request.match_info.route.resource
     method = "GET" if request.method == "HEAD" else request.method
-    may = roles.get((method, resource.canonical if resource else ""), ADMINS)
+    may = roles.get((method, _canonical(request)), ADMINS)
     if caller.role not in may:
         wanted = ", ".join(sorted(may))
         raise web.HTTPForbidden(
             reason=f"token {caller.name!r} has the role {caller.role.value}; this needs one of: {wanted}"
         )
+
+
+def _canonical(request: web.Request) -> str:
+    resource = request.match_info.route.resource
+    return resource.canonical if resource else ""
 
 
 def _bytes(text: str) -> bytes:

@@ -1,7 +1,8 @@
 """What keeps a web page that somebody visits from giving orders to the controller on their machine.
 
 A request that changes something must be JSON (a form cannot send that) and, where a browser names its
-origin, come from our own page. Without a token, on loopback, the Host must be a name of loopback as well:
+origin, come from our own page. The forms of our pages are no JSON: they carry a key (controller.door.sessions), and
+must say that they come from our origin. Without a token, on loopback, the Host must be a name of loopback as well:
 otherwise a name that an attacker points at 127.0.0.1 would count as our own origin.
 """
 
@@ -12,9 +13,9 @@ from urllib.parse import urlsplit
 from aiohttp import web
 from aiohttp.typedefs import Middleware
 
+from controller.door.access import FORM
+from controller.door.sessions import SAFE
 from wire.server import Handler, error_reply
-
-SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 @lru_cache(maxsize=1024)  # each report names one, and they are few
@@ -27,7 +28,7 @@ def _is_local(host: str) -> bool:
         return False
 
 
-def _refusal(request: web.Request, *, local_only: bool) -> str | None:
+def _refusal(request: web.Request, *, local_only: bool, form: bool) -> str | None:
     host = request.headers.get("Host", "")
     if local_only and not _is_local(host):
         return f"Host {host[:80]!r} is not a name of this machine's loopback; set token_file to serve other names"
@@ -36,20 +37,26 @@ def _refusal(request: web.Request, *, local_only: bool) -> str | None:
     origin = request.headers.get("Origin")
     if origin is not None and origin != f"{request.url.scheme}://{host}":
         return f"Origin {origin[:80]!r} may not change anything here"
+    if form and origin is None and request.headers.get("Sec-Fetch-Site") != "same-origin":
+        return "a form must say that it comes from a page of this controller (Origin is missing)"
     return None
 
 
-def guard(*, local_only: bool) -> Middleware:
-    """A middleware that refuses what a foreign page could send. ``local_only``: no token is asked for."""
+def guard(*, local_only: bool, forms: frozenset[str] = frozenset()) -> Middleware:
+    """A middleware that refuses what a foreign page could send. ``local_only``: no token is asked for.
+
+    ``forms``: routes (by their canonical paths) that take the forms of our own pages.
+    """
 
     @web.middleware
     async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
         served = request.match_info.http_exception is None
-        if served and request.method not in SAFE and request.content_type != "application/json":
-            raise web.HTTPUnsupportedMediaType(
-                reason="a request that changes something needs Content-Type: application/json"
-            )
-        why = _refusal(request, local_only=local_only)
+        resource = request.match_info.route.resource
+        form = resource is not None and resource.canonical in forms
+        wanted = FORM if form else "application/json"
+        if served and request.method not in SAFE and request.content_type != wanted:
+            raise web.HTTPUnsupportedMediaType(reason=f"a request that changes something needs Content-Type: {wanted}")
+        why = _refusal(request, local_only=local_only, form=form)
         return error_reply("forbidden", why, 403) if why else await handler(request)
 
     return middleware

@@ -1,61 +1,73 @@
-"""The live pages: shells without facts, rendered once; their scripts fetch everything from the API."""
+"""The pages for people: rendered here, from the functions that answer the interface, and live while they are open.
 
-from pathlib import Path
+/                  the map of the fleet       /deployments     what is served, by which replicas
+/gpus/UUID         one GPU (…/charts)         /policy          rules, where they come from, how often right
+/incidents         all, or one (/incidents/ID)  /audit         what people ordered
+/orders/NAME       before an order: what it would do, and why it is wanted; POST gives it
+/sign-in, /session, /docs, /static/FILE
+"""
 
 from aiohttp import web
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-HERE = Path(__file__).parent
-OPEN_PATHS = frozenset({"/", "/docs", "/gpus/*", "/static/*"})  # no facts in them; the API asks for the token
+from controller.pages.frame import Frame
+from controller.pages.looking import Looking
+from controller.pages.ordering import Ordering
+from controller.pages.signing import Signing
+from vocab.roles import LOOKS, Role
 
-HEADERS = {
-    "Content-Security-Policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
-        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-    ),
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cache-Control": "no-cache",  # a new version's scripts must not meet an old page
+OPEN_PATHS = frozenset({"/docs", "/sign-in", "/static/*"})  # no facts in them
+ORDER = ("/orders/{order}", "/orders/{order}/{id}")
+FORMS = frozenset({*ORDER, "/sign-in", "/sign-out"})  # what takes a form and no JSON
+SHOWS = frozenset(
+    {"/", "/gpus/{uuid}", "/gpus/{uuid}/charts", "/incidents", "/incidents/{id}", "/deployments", "/policy", "/audit",
+     "/session", *ORDER}
+)  # fmt: skip
+ROLES: dict[tuple[str, str], frozenset[Role]] = {
+    **{("GET", path): LOOKS for path in SHOWS},
+    **{("POST", path): LOOKS for path in (*ORDER, "/sign-out")},  # of an order its own row says who may give it
 }
-KINDS = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+
+__all__ = ["FORMS", "OPEN_PATHS", "ROLES", "SHOWS", "Pages"]
 
 
 class Pages:
-    """The pages of one controller. Files are read once; nothing outside the package can be reached."""
+    """The pages of one controller."""
 
-    def __init__(self, version: str) -> None:
-        self._templates = Environment(
-            loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined, auto_reload=False
-        )
-        self._static = {path.name: path.read_text() for path in (HERE / "static").iterdir() if path.suffix in KINDS}
-        self._version = version
+    def __init__(self, frame: Frame, looking: Looking, ordering: Ordering, signing: Signing) -> None:
+        self._frame = frame
+        self._looking = looking
+        self._ordering = ordering
+        self._signing = signing
 
     def add_to(self, app: web.Application) -> None:
-        """Add ``/``, ``/docs``, ``/gpus/UUID`` and ``/static/FILE``."""
-        app.router.add_get("/", self.fleet)
-        app.router.add_get("/docs", self.docs)
-        app.router.add_get("/gpus/{uuid}", self.gpu)
+        """Serve them."""
+        looking, ordering, signing, page = self._looking, self._ordering, self._signing, self._frame.page
+        gets = {
+            "/": looking.fleet,
+            "/gpus/{uuid}": looking.gpu,
+            "/gpus/{uuid}/charts": looking.charts,
+            "/incidents": looking.incidents,
+            "/incidents/{id}": looking.incident,
+            "/deployments": looking.deployments,
+            "/policy": looking.policy,
+            "/audit": looking.audit,
+            **dict.fromkeys(ORDER, ordering.ask),
+            "/sign-in": signing.ask,
+            "/session": signing.who,
+            "/docs": self.docs,
+        }
+        for path, handler in gets.items():
+            app.router.add_get(path, page(handler))
+        for path in ORDER:
+            app.router.add_post(path, page(ordering.give))
+        app.router.add_post("/sign-in", page(signing.enter))
+        app.router.add_post("/sign-out", page(signing.leave))
         app.router.add_get("/static/{name}", self.static)
 
-    def _page(self, template: str, **facts: str) -> web.Response:
-        body = self._templates.get_template(template).render(version=self._version, **facts)
-        return web.Response(text=body, content_type="text/html", headers=HEADERS)
-
-    async def fleet(self, _: web.Request) -> web.Response:
-        """The fleet."""
-        return self._page("fleet.html")
-
-    async def gpu(self, request: web.Request) -> web.Response:
-        """One GPU."""
-        return self._page("gpu.html", uuid=request.match_info["uuid"])
-
-    async def docs(self, _: web.Request) -> web.Response:
-        """The API, to read and to try."""
-        return self._page("docs.html")
+    async def docs(self, request: web.Request) -> web.Response:
+        """The interface, to read and to try."""
+        return self._frame.render(request, "docs.html")
 
     async def static(self, request: web.Request) -> web.Response:
         """A script, a style sheet or a picture."""
-        name = request.match_info["name"]
-        if name not in self._static:
-            raise web.HTTPNotFound(reason=f"there is no file {name[:60]!r}")
-        return web.Response(text=self._static[name], content_type=KINDS[Path(name).suffix], headers=HEADERS)
+        return self._frame.static(request.match_info["name"])

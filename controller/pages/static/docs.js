@@ -1,7 +1,7 @@
 // The API, to read and to try: drawn from /openapi.json, so it shows what this controller serves and nothing else.
 
 import { byId, make } from "./dom.js";
-import { call, send } from "./live.js";
+import { call, send } from "./api.js";
 
 const SHOWN = 200_000; // letters of an answer; a page is no place for more
 const STREAMED_MS = 10_000; // how long a stream is followed

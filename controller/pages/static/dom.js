@@ -1,4 +1,4 @@
-// Small ways to build and keep elements. Text always goes in as text, so nothing a node says can become markup.
+// Small ways to build elements. Text always goes in as text, so nothing a node says can become markup.
 
 export const byId = (id) => document.getElementById(id);
 
@@ -11,28 +11,6 @@ export function make(tag, attributes = {}, ...children) {
   }
   element.append(...children.filter((child) => child !== null && child !== undefined));
   return element;
-}
-
-// Make the children of `parent` those of `items`, in order; an element is kept as long as its key is there.
-export function keep(parent, items, key, create, update) {
-  const before = new Map([...parent.children].map((child) => [child.dataset.key, child]));
-  items.forEach((item, place) => {
-    const name = String(key(item));
-    const element = before.get(name) ?? create(item);
-    before.delete(name);
-    element.dataset.key = name;
-    update(element, item);
-    if (parent.children[place] !== element) parent.insertBefore(element, parent.children[place] ?? null);
-  });
-  for (const gone of before.values()) gone.remove();
-}
-
-// Replace the children of `parent` only if what they show has changed (keeps selection and focus otherwise).
-export function fill(parent, sign, build) {
-  const text = JSON.stringify(sign);
-  if (parent.dataset.sign === text) return;
-  parent.dataset.sign = text;
-  parent.replaceChildren(...build().filter((child) => child !== null));
 }
 
 // Ask a question in the page's one dialog; the answer's text, or null.

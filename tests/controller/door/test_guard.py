@@ -1,6 +1,7 @@
 """A page that somebody visits cannot give orders, and a token is asked for where one is set."""
 
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
@@ -58,14 +59,17 @@ async def test_files_outside_the_package_are_not_served(tmp_path: Path) -> None:
             assert (await home.raw("GET", path))[0] == 404
 
 
-async def test_token_opens_the_interface_and_the_shell_of_the_page_needs_none(tmp_path: Path) -> None:
+async def test_token_opens_the_interface_and_pages_lead_to_signing_in(tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("s3cret\n")
     token.chmod(0o600)
     async with house(tmp_path / "state", token_file=str(token)) as home:
         await home.post("agent/batch", batch())
-        for path in ("/", "/docs", f"/gpus/{uuid(0)}", "/static/fleet.js", "/healthz", "/readyz"):
+        for path in ("/docs", "/sign-in", "/static/page.js", "/healthz", "/readyz"):
             assert (await home.raw("GET", path, headers={"Authorization": ""}))[0] == 200
+        for path in ("/", f"/gpus/{uuid(0)}?all=1", "/incidents", "/orders/hold"):
+            status, _, headers = await home.raw("GET", path, headers={"Authorization": ""}, allow_redirects=False)
+            assert (status, unquote(headers["Location"])) == (303, f"/sign-in?next={path}")
         for path in ("/api/v1/fleet", "/metrics", "/openapi.json", "/sd/agents", "/static/x/y", "/gpus/a/b"):
             assert (await home.raw("GET", path, headers={"Authorization": "Bearer wrong"}))[0] in {401, 404}
         assert (await home.raw("GET", "/api/v1/fleet", headers={"Authorization": "Bearer wrong"}))[0] == 401

@@ -1,161 +1,197 @@
 """The pages in a real browser, over a real controller: what a person on call sees and does."""
 
 import re
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from pathlib import Path
 
-from playwright.async_api import Locator, Page, async_playwright, expect
+import pytest
+from playwright.async_api import Locator, Page, expect
 
-from controller.config import DeploymentConfig
-from controller.deciding.mind import real_core
-from tests.controller.house import RAW, House, batch, house, uuid
-from tests.controller.node import break_gpu
-from tests.programs import need
-from vocab.messages import ReplicaStatus
-from vocab.observations import Member, Owner
-from vocab.readings import Readings
+from tests.controller.house import RAW, uuid
+from tests.controller.pages.conftest import MASTER, Site
 
-FLAGS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
-DEPLOYMENTS = (DeploymentConfig(name="chat", replicas=2, model="smollm2"),)
-BUSY = Readings(
-    utilization_ratio=1.0,
-    sm_active_ratio=0.12,
-    dram_active_ratio=0.05,
-    temperature_c=61.0,
-    power_w=402.0,
-    power_limit_w=700.0,
-    memory_used_bytes=61 * 2**30,
-    memory_total_bytes=80 * 2**30,
-)
-
-
-@asynccontextmanager
-async def browser_page(**options: object) -> AsyncIterator[Page]:
-    """A page whose errors fail the test."""
-    chromium = need("chromium", "apt-get install chromium")
-    wrong: list[str] = []
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=chromium, args=list(FLAGS))
-        try:
-            page = await browser.new_page(viewport={"width": 1366, "height": 768}, **options)
-            page.set_default_timeout(20_000)
-            page.on("pageerror", lambda error: wrong.append(str(error)))
-            page.on("console", lambda said: wrong.append(said.text) if "Content Security Policy" in said.text else None)
-            yield page
-        finally:
-            await browser.close()
-    assert wrong == []
-
-
-async def answer(page: Page, reason: str) -> None:
-    """Answer the page's question."""
-    await page.fill("#ask-value", reason)
-    await page.click("#ask-yes")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 def card(page: Page, index: int) -> Locator:
     return page.locator(".gpu").filter(has=page.get_by_text(f"GPU {index}", exact=True))
 
 
-async def test_fleet_page_shows_the_fault_and_follows_orders_live(tmp_path: Path) -> None:
-    async with house(tmp_path, make_core=real_core, deployments=DEPLOYMENTS) as home, browser_page() as page:
-        node, gpu = await break_gpu(home)
-        node.readings[uuid(5)] = BUSY
-        await node.send()
-        await page.goto(home.base + "/")
-        await _shows_the_fleet(page)
-        await _shows_the_incident(page)
-        await _follows_orders(page, home)
-        assert gpu == uuid(0)
+async def give(page: Page, reason: str) -> None:
+    """Give the reason, and the order."""
+    await page.fill("[name=reason]", reason)
+    await page.click("button.main")
 
 
-async def _shows_the_fleet(page: Page) -> None:
-    await expect(page.locator(".banner.virtual")).to_contain_text("VIRTUAL no real GPU")
-    await expect(page.locator(".gpu")).to_have_count(8)
-    await expect(page.locator("#deployments")).to_contain_text("2 / 2 ready")
-    await expect(card(page, 0).locator(".tag.hold")).to_contain_text("policy: xid:79")
-    busy = card(page, 5)
-    await expect(busy.locator(".meter").nth(0)).to_have_text("util100 %")
-    await expect(busy.locator(".meter").nth(1)).to_have_text("SM active12 %")
-    await expect(busy.locator(".meter").nth(2)).to_have_text("memory61 GiB")
-    await expect(busy.locator(".figures")).to_have_text("61 °C402 / 700 W")
-    await expect(busy.locator(".activity")).to_have_text("launch-bound: 12% of the chip used")
-    await expect(busy.locator(".bar").nth(1)).to_have_attribute("style", re.compile("12%"))
+async def test_the_fleet_shows_the_fault_and_what_each_gpu_does(site: Site) -> None:
+    async with site.page("/") as page:
+        await expect(page.locator(".banner.virtual")).to_contain_text("no real GPU")
+        await expect(page.locator("#nodes .gpu")).to_have_count(8)
+        broken = int(site.gpu.removeprefix("GPU-"), 16)
+        await expect(card(page, broken).locator(".tag.hold")).to_contain_text("policy: xid:79")
+        busy = card(page, 5)
+        await expect(busy.locator(".meter").nth(0)).to_have_text("util100 %")
+        await expect(busy.locator(".meter").nth(1)).to_have_text("SM active12 %")
+        await expect(busy.locator(".meter").nth(2)).to_have_text("memory61 GiB")
+        await expect(busy.locator(".figures")).to_have_text("61 °C 402 / 700 W")
+        await expect(busy.locator(".activity")).to_have_text("launch-bound: 12% of the chip used")
+        await expect(busy.locator("rect").nth(1)).to_have_attribute("width", "12.0")
+        await expect(page.locator("#aside")).to_contain_text("reboot node")
+        await expect(page.locator("#aside .deployment")).to_contain_text("2 / 2 ready")
 
 
-async def _shows_the_incident(page: Page) -> None:
-    await expect(page.locator("#waiting")).to_contain_text("reboot_node")
-    await page.click("#incidents .incident > button")
-    await expect(page.locator("#incidents .proof").first).to_have_text(RAW)
-    await expect(page.locator("#incidents .lines li").last).to_contain_text("reboot_node waiting")
-
-
-async def _follows_orders(page: Page, home: House) -> None:
-    hold = await home.post("holds", {"subject": {"gpu": uuid(6)}, "reason": "fan noise"})
-    await expect(card(page, 6).locator(".word")).to_have_text("cordoned")
-    await home.call("DELETE", f"/api/v1/holds/{hold['id']}", object, {"reason": "fixed"})
-    await expect(card(page, 6).locator(".tag.hold")).to_have_count(0)
-    await page.click("#pause")
-    await answer(page, "change freeze")
-    await expect(page.locator(".banner.paused")).to_contain_text("PAUSED")
-    assert (await home.get("audit"))[-1]["reason"] == "change freeze"
-    await page.click(".banner.paused button")
-    await answer(page, "done")
-    await expect(page.locator(".banner.paused")).to_have_count(0)
-
-
-async def test_gpu_page_tells_the_story_and_lifts_a_hold(tmp_path: Path) -> None:
-    async with house(tmp_path) as home, browser_page(color_scheme="dark") as page:
-        await home.post("agent/batch", batch())
-        await page.goto(f"{home.base}/gpus/{uuid(1)}")
-        await expect(page.locator("#name")).to_have_text("n1 · GPU 1")
-        await expect(page.locator("#story")).to_contain_text("Nothing has happened yet.")
-        await page.click("#hold")
-        await answer(page, "burn-in <b>test</b>")
-        await expect(page.locator("#story li")).to_contain_text("hold placed by operator: burn-in <b>test</b>")
-        await page.click("#lifts button")
-        await answer(page, "passed")
-        await expect(page.locator("#story li")).to_have_count(2)
-        assert await home.get("holds") == []
-
-
-async def test_page_asks_for_the_token_and_then_shows_the_fleet(tmp_path: Path) -> None:
-    token = tmp_path / "token"
-    token.write_text("s3cret")
-    token.chmod(0o600)
-    async with house(tmp_path / "state", token_file=str(token)) as home, browser_page() as page:
-        await home.post("agent/batch", batch())
-        await page.goto(home.base + "/")
-        await answer(page, "s3cret")
-        await expect(page.locator(".gpu")).to_have_count(2)
-        await expect(page.locator("#link")).to_have_text("live")
-
-
-async def test_an_engine_that_was_found_is_shown_with_its_owner_model_and_gpus(tmp_path: Path) -> None:
-    found = ReplicaStatus(
-        replica="vllm.service:8000@n1", deployment="llama", phase="ready", ready=True, admitting=True, observed=True,
-        members=(Member(node="n1", gpu=uuid(0)), Member(node="n1", gpu=uuid(1), rank=1)), engine="vllm", model="llama",
-        owner=Owner(kind="systemd-unit", name="vllm.service", uid=1000),
-    )  # fmt: skip
-    async with house(tmp_path, make_core=real_core) as home, browser_page() as page:
-        await home.post("agent/batch", batch(replicas=(found,)))
-        await page.goto(home.base + "/")
-        await expect(page.locator("#observed .item")).to_have_count(1)
+async def test_what_was_found_is_shown_with_its_owner_model_and_gpus(site: Site) -> None:
+    async with site.page("/") as page:
         for told in (
             "vllm.service:8000@n1",
             "ready",
-            "vllm serves llama on GPU 0, GPU 1",
+            "vllm serves llama on GPU 6, GPU 7",
             "unit vllm.service, uid 1000",
         ):
             await expect(page.locator("#observed")).to_contain_text(told)
         await expect(page.locator("#observed")).to_contain_text("observed: Corral never signals it")
-        await expect(card(page, 1).locator(".tag.replica")).to_have_text("▶ vllm.service:8000@n1")
+        await expect(card(page, 7).locator(".tag.replica")).to_have_text("▶ vllm.service:8000@n1")
+
+
+async def test_filters_and_tiles_say_states_by_shape_and_name(site: Site) -> None:
+    async with site.page("/?show=tiles") as page:
+        await expect(page.locator(".map .t")).to_have_count(8)
+        tile = page.locator(f'.map a[href="/gpus/{site.gpu}"]')
+        await expect(tile).to_have_attribute("aria-label", re.compile(r"GPU \d fenced|GPU \d lost|GPU \d cordoned"))
+        assert (await tile.text_content()) != (await page.locator(f'.map a[href="/gpus/{uuid(5)}"]').text_content())
+        await page.focus(".map .n")
+        await page.keyboard.press("ArrowRight")
+        await page.keyboard.press("ArrowRight")
+        assert await page.evaluate("document.activeElement.getAttribute('aria-label')") == "GPU 1 healthy"
+        await page.select_option("[name=state]", "trouble")
+        await page.click(".filter button")
+        await expect(page.locator(".map .t")).to_have_count(1)
+        await page.fill("[name=text]", "no such thing")
+        await page.click(".filter button")
+        await expect(page.locator("#nodes")).to_contain_text("No GPU matches")
+    async with site.page("/?model=llama") as page:
+        await expect(page.locator("#nodes .gpu")).to_have_count(2)
+
+
+async def test_a_gpu_page_tells_why_and_shows_the_kernels_line(site: Site) -> None:
+    async with site.page(f"/gpus/{site.gpu}") as page:
+        await expect(page.locator("h1")).to_contain_text("n1 · GPU")
+        await expect(page.locator("#why")).to_contain_text("xid:79")
+        await expect(page.locator("#why")).to_contain_text("Held by policy")
+        await expect(page.locator("#story .proof").first).to_have_text(RAW)
+        await expect(page.locator("aside")).to_contain_text("Places")
+
+
+async def test_a_gpu_page_draws_the_last_hour_with_its_gap(site: Site) -> None:
+    async with site.page(f"/gpus/{uuid(5)}") as page:
+        await expect(page.locator("#truth")).to_contain_text("launch-bound")
+        power = page.locator(".chart", has_text="Power")
+        await expect(power.locator("svg")).to_have_attribute("aria-label", re.compile(r"power \d+ W last.*limit 700 W"))
+        path = await power.locator(".curve").get_attribute("d")
+        assert path is not None
+        assert path.count("M") == 2
+    async with site.page(f"/gpus/{uuid(3)}") as page:
+        await expect(page.locator("#charts")).to_have_text("no reading in the last hour")
+
+
+async def test_an_order_says_what_it_does_asks_why_and_shows_at_once(site: Site) -> None:
+    async with site.page(f"/gpus/{uuid(2)}", "operator") as page:
+        await page.click("text=Hold …")
+        await expect(page.locator("h1")).to_have_text("Hold GPU 2?")
+        await expect(page.locator(".foretold")).to_contain_text("Holds GPU 2")
+        await page.click("button.main")
+        assert await page.evaluate("document.querySelector('[name=reason]').validity.valueMissing")
+        await give(page, "burn-in <b>test</b>")
+        await expect(page).to_have_url(re.compile(f"/gpus/{uuid(2)}$"))
+        await expect(page.locator("#why")).to_contain_text("burn-in <b>test</b>")
+        await page.click("text=Lift …")
+        await give(page, "passed")
+        await expect(page.locator("#why")).to_contain_text("Nothing is wrong with it")
+    entries = [each for each in await site.home.get("audit") if each["reason"] in {"burn-in <b>test</b>", "passed"}]
+    assert [(each["act"], each["actor"].split(" at ")[0]) for each in entries] == [
+        ("hold", "operator"),
+        ("lift", "operator"),
+    ]
+    async with site.page("/audit") as page:
+        await expect(page.locator("tbody")).to_contain_text("burn-in <b>test</b>")
+
+
+async def test_an_open_page_follows_what_happens_elsewhere(site: Site) -> None:
+    async with site.page("/?show=tiles", "viewer") as page, site.page("/", "viewer") as cards:
+        tile = page.locator(f'.map a[href="/gpus/{uuid(4)}"]')
+        await expect(page.locator("#link")).to_have_text("live")
+        await expect(tile).to_have_attribute("aria-label", "GPU 4 healthy")
+        hold = await site.home.post("holds", {"subject": {"gpu": uuid(4)}, "reason": "fan noise"})
+        await expect(tile).to_have_attribute("aria-label", "GPU 4 cordoned")
+        await expect(card(cards, 4).locator(".word")).to_contain_text("cordoned")
+        await site.home.call("DELETE", f"/api/v1/holds/{hold['id']}", object, {"reason": "fixed"})
+        await expect(tile).to_have_attribute("aria-label", "GPU 4 healthy")
+
+
+async def test_a_pause_stands_over_all_pages_until_it_is_ended(site: Site) -> None:
+    async with site.page("/", "operator") as page:
+        await page.click("text=Pause automation …")
+        await give(page, "change freeze")
+        await expect(page.locator(".banner.paused")).to_contain_text("change freeze")
+        await page.click(".banner.paused .button")
+        await give(page, "done")
+        await expect(page.locator(".banner.paused")).to_have_count(0)
+
+
+async def test_an_incident_tells_its_story_and_gives_its_evidence(site: Site) -> None:
+    async with site.page("/incidents?state=open") as page:
+        await page.click("tbody a >> text=xid:79")
+        await expect(page.locator("h1")).to_contain_text("xid:79 on GPU")
+        await expect(page.locator("#story .proof").first).to_have_text(RAW)
+        await expect(page.locator("#actions")).to_contain_text("reboot node")
+        await expect(page.locator("#actions")).to_contain_text("Approve …")
+        async with page.expect_download() as getting:
+            await page.click("text=Evidence (tar)")
+        assert (await getting.value).suggested_filename.endswith(".tar")
+
+
+async def test_a_waiting_action_says_what_it_disrupts_before_it_is_approved(site: Site) -> None:
+    async with site.page("/", "operator") as page:
+        await page.click("#aside >> text=Approve …")
+        await expect(page.locator("h1")).to_have_text("Approve reboot node of node n1?")
+        await expect(page.locator(".foretold")).to_contain_text("Orders reboot node of node n1")
+        await page.click("text=Cancel")
+        await expect(page).to_have_url(site.home.base + "/")
+
+
+async def test_a_viewer_sees_no_button_and_its_form_is_refused(site: Site) -> None:
+    for path in ("/", f"/gpus/{site.gpu}", "/incidents", "/deployments"):
+        async with site.page(path, "viewer") as page:
+            assert await page.locator("text=/(Hold|Lift|Drain|Approve|Pause automation|Close) …/").count() == 0
+    async with site.page(f"/orders/hold?subject.gpu={uuid(2)}", "viewer") as page:
+        await expect(page.locator("h1")).to_have_text("That is not allowed")
+
+
+async def test_deployments_say_which_replicas_gateways_send_to(site: Site) -> None:
+    async with site.page("/deployments") as page:
+        rows = page.locator("#chat tbody tr")
+        await expect(rows.filter(has_text="● yes")).to_have_count(2)
+        await expect(page.locator("text=found, not handed over")).to_have_count(1)
+        await expect(page.locator("[aria-label=Gateways]")).to_contain_text("10.0.0.9:7420")
+
+
+async def test_the_policy_says_where_rules_come_from_and_what_was_held_back(site: Site) -> None:
+    async with site.page("/policy") as page:
+        await expect(page.locator("[aria-label=Rules] tbody tr").first).to_contain_text("catalogue")
+        await expect(page.locator("[aria-label=Precision] tbody")).to_contain_text("xid:79")
+        await expect(page.locator("[aria-label=Adoptions]")).to_contain_text("in force")
+
+
+async def test_who_has_not_signed_in_is_asked_and_led_back(site: Site) -> None:
+    context = await site.browser.new_context()
+    page = await context.new_page()
+    await page.goto(f"{site.home.base}/gpus/{site.gpu}?all=1")
+    await page.fill("[name=token]", "wrong")
+    await page.click("button.main")
+    await expect(page.locator("[role=alert]")).to_contain_text("does not count here")
+    await page.fill("[name=token]", MASTER)
+    await page.click("button.main")
+    await expect(page).to_have_url(re.compile(f"/gpus/{site.gpu}"))
+    await page.click(".who")
+    await page.click("text=Sign out")
+    await page.goto(site.home.base + "/")
+    await expect(page.locator("h1")).to_have_text("Sign in")
+    await context.close()
