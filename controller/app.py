@@ -57,12 +57,12 @@ from controller.pages.signing import Signing
 from controller.rehearsing.rehearsing import Rehearsing
 from controller.several.reports import Reports
 from controller.several.shared import Shared
-from controller.store import policies
+from controller.store import form, policies
 from controller.store.store import Store
 from controller.telling.export import Export, Snapshot
 from controller.telling.watch import Watch
 from vocab.clock import Clock
-from vocab.errors import Unreachable
+from vocab.errors import ConfigError, Unreachable
 from vocab.roles import LOOKS
 from wire import server
 from wire.tls import Contexts
@@ -220,10 +220,16 @@ async def controller(config: Config, clock: Clock, make_core: MakeCore = real_co
 
 
 async def _check_policy(config: Config, store: Store) -> None:
-    """Before anything serves: a first start needs a policy that can be adopted. Raises ConfigError."""
+    """Before anything serves: of a form that we know, and a policy that can be adopted. Raises ConfigError."""
     with contextlib.suppress(Unreachable):  # the store is away: it is found out once it is back
         async with store.reading() as connection:
+            written = await form.stored(connection)
             adopted = await policies.last_number(connection)
+        if written > form.FORM:
+            raise ConfigError(
+                f"database {config.place} was written by a newer version (form {written}, this one knows {form.FORM});"
+                " install that version or restore a copy"
+            )
         if adopted is None:
             rulebook.first(config)
 

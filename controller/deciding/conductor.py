@@ -18,6 +18,7 @@ from controller.deciding.steady import SteadyTime
 from controller.deciding.turns import LOOK_S, Turns
 from controller.several.shared import Shared
 from controller.several.submission import Submission
+from controller.store.form import Unreadable
 from controller.store.store import Store
 from controller.telling.export import Export
 from controller.telling.watch import Watch
@@ -191,7 +192,9 @@ class Conductor:
             self._shown.show(news)
             self._caught_up = self._clock.monotonic()
             self._shown.open()
+            shared.leader.barred = False
         except Unreachable as error:
+            shared.leader.barred = isinstance(error, Unreadable)
             self._shown.close(error)
         for order in answered:  # whoever asks next sees what it led to
             order.succeed()
@@ -204,12 +207,13 @@ class Conductor:
         try:
             self._shown.settled.clear()
             await asyncio.wait([keeping, deciding], return_when=asyncio.FIRST_COMPLETED)
-            deposed = Deposed("another controller decides now; ask again")
+            deposed = _why_ended(deciding) or Deposed("another controller decides now; ask again")
             self._shown.close(deposed)
             self._turns.refuse([], deposed)
+            if isinstance(deposed, Unreadable):
+                shared.leader.barred = True
+                await shared.leader.resign()
             shared.leader.term = None
-            if deciding.done():
-                _raise_unless_deposed(deciding)
         finally:
             for task in (keeping, deciding):
                 task.cancel()
@@ -218,8 +222,14 @@ class Conductor:
             self.mind.is_warm = False  # it may have thought what was never stored
 
 
-def _raise_unless_deposed(task: "asyncio.Task[None]") -> None:
+def _why_ended(deciding: "asyncio.Task[None]") -> Unreadable | None:
+    """Why this controller cannot decide, if that is what ended it. Raises what nobody expects."""
+    if not deciding.done():
+        return None
     try:
-        task.result()
+        deciding.result()
     except Deposed:
-        return
+        return None
+    except Unreadable as error:
+        return error
+    return None

@@ -22,7 +22,7 @@ from controller.deciding.dispatch import Dispatch
 from controller.deciding.repeats import Repeats
 from controller.deciding.verdict import verdict
 from controller.several.submission import Submission
-from controller.store import policies, read, recall
+from controller.store import form, policies, read, recall
 from controller.store.change import Change
 from controller.store.records import Addresses, Audit, Position, Write
 from controller.store.store import Store
@@ -96,6 +96,7 @@ class Mind:
         """
         async with self._store.reading() as connection:
             at = await read.counts(connection)
+            form.check(at.get(form.NAME, 1))
             if self.is_warm and at["turn"] == self._turn:
                 return []
             if not self.is_warm or at["seq"] < self.seq or at["pruned"] > self.seq or at["epoch"] != self.epoch:
@@ -162,6 +163,8 @@ class Mind:
 
     async def begin(self, now: float) -> None:
         """Begin to decide, with all that was caught up with. Raises Unreachable."""
+        async with self._store.deciding() as connection:
+            await form.mark(connection, self._store.database)
         async with self._store.reading() as connection:
             self.repeats = Repeats(await read.node_positions(connection), await read.highest_positions(connection))
         self._clear()

@@ -22,6 +22,7 @@ from controller.several.inbox import answered
 from controller.several.shared import Shared
 from controller.several.submission import Submission
 from controller.store.change import Change
+from controller.store.form import Unreadable
 from controller.store.store import Store, Unstorable
 from controller.telling.export import Export
 from vocab.errors import Deposed, Unreachable
@@ -66,7 +67,7 @@ class Turns:
             submission.fail(error)
 
     async def run(self) -> None:
-        """Think until cancelled. Raises Deposed."""
+        """Think until cancelled. Raises Deposed, or Unreadable where another controller may be able to read it."""
         listening = asyncio.create_task(self._ear.run(self._was_deaf))
         try:
             await self._think()
@@ -201,7 +202,10 @@ class Turns:
         await self._recover()
 
     async def _recover(self) -> None:
-        """Build the Core from the store and store what a start leads to; try until it works. Raises Deposed."""
+        """Build the Core from the store and store what a start leads to; try until it works.
+
+        Raises Deposed, or Unreadable where another controller may be able to read it.
+        """
         attempt = 0
         while True:
             try:
@@ -213,6 +217,8 @@ class Turns:
             except Deposed:
                 raise
             except Unreachable as error:
+                if isinstance(error, Unreadable) and self._shared is not None:
+                    raise  # another one may be able to: the lease is not for this one
                 attempt += 1
                 self._shown.close(error)
                 self._mind.is_warm = self._shown.settled.is_set()

@@ -85,7 +85,11 @@ class Inbox:
         done = []
         for key, text in found.items():
             submission, _ = self._orders.pop(key)
-            submission.lines = _lines.decode(text)
+            try:
+                submission.lines = _lines.decode(text)
+            except msgspec.DecodeError as error:  # of a controller of a newer version
+                submission.fail(Unreachable(f"it was carried out; what came of it cannot be read here: {error}"))
+                continue
             done.append(submission)
         try:
             await self._withdraw()
@@ -117,7 +121,7 @@ class Inbox:
             try:
                 submission = _submission(post)
             except msgspec.DecodeError as error:  # of a controller of another version
-                await self._put_aside(post.id, f"it cannot be read: {error}")
+                await self._put_aside(post.id, f"{shared.UNREAD}: {error}")
                 continue
             if submission.batch is None and post.age_s > STALE_S:
                 await self._put_aside(post.id, f"an order {post.age_s:.0f} s old, for which nobody waits any more")

@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import logging
 
-from controller.store import shared
+from controller.store import form, shared
 from controller.store.store import Store
 from vocab.clock import Clock
 from vocab.errors import Unreachable
@@ -34,6 +34,7 @@ class Leader:
         self.name = name
         self.term: int | None = None
         self.holder = ""  # as last seen
+        self.barred = False  # what is stored cannot be read here: the lease is for another
         self._renewed: float | None = None  # monotonic, of the last look at a lease that was young
         self._stood: tuple[shared.Lease, float] | None = (
             None  # the lease as another holds it, and since when, monotonic
@@ -64,7 +65,8 @@ class Leader:
         async with self._store.noting() as connection:
             seen = await shared.look(connection)
             stood_s = self._stood_s(seen)
-            free = seen.is_given_up or stood_s >= TTL_S
+            may = not self.barred and await form.stored(connection) <= form.FORM
+            free = may and (seen.is_given_up or stood_s >= TTL_S)
             stale = await shared.end_stale(connection, TTL_S) if free else 0
         self.holder, self._renewed = seen.holder, self._clock.monotonic() - stood_s
         if not free:

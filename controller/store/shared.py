@@ -22,6 +22,7 @@ LOCK_MS = 500  # how long a new holder waits for the row
 GIVEN_UP = 0.0  # when a lease was renewed that nobody holds
 HELD_S = 10.0  # a lease that was renewed less long ago may be in use
 KEPT_S = 30.0  # sightings, and answers that nobody fetched
+UNREAD = "it cannot be read"  # so begins why a row was put aside that a newer version may read
 MOST = 256  # rows of the inbox in one turn
 
 # A holder that was stopped in the middle of a transaction keeps its locks for as long as it is stopped.

@@ -8,10 +8,12 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
+import msgspec
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from controller.store.dialects import Database
+from controller.store.form import Unreadable
 from controller.store.migrate import upgrade
 from controller.store.records import Write
 from controller.store.shared import fence
@@ -89,6 +91,11 @@ class Store:
         """Turn what the database raises into Unreachable that says what to do."""
         try:
             yield
+        except msgspec.ValidationError as error:
+            raise Unreadable(
+                f"the store holds what this version cannot read: {error}; a newer one has written it: upgrade this"
+                " controller too"
+            ) from error
         except (SQLAlchemyError, OSError) as error:
             cause = str(getattr(error, "orig", None) or error) or f"no answer in time ({type(error).__name__})"
             state = getattr(getattr(error, "orig", None), "sqlstate", None) or ""

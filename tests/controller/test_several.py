@@ -46,8 +46,8 @@ def keys(postgres: Server, name: str) -> Keys:
 async def pair(folder: Path, keys: Keys) -> AsyncIterator[tuple[House, House]]:
     """The controller that decides, and one that follows it."""
     async with house(folder / "a", **keys) as first, house(folder / "b", **keys) as second:
-        assert first.inside.conductor.decides
-        assert not second.inside.conductor.decides
+        assert first.inside.conductor.leads
+        assert not second.inside.conductor.leads
         yield first, second
 
 
