@@ -10,6 +10,7 @@ from vocab.errors import CorralError
 COMMANDS = {
     "up": "a whole fleet on this machine: controller, agent, engine replicas, gateway",
     "status": "what state the fleet is in",
+    "top": "what every GPU really does, live",
     "events": "what was seen, newest last",
     "versions": "which driver and firmware runs where, and what drifts from its pool",
     "explain": "one GPU's story: evidence, decisions, what comes next",
@@ -19,6 +20,7 @@ COMMANDS = {
     "lift": "lift a hold",
     "drain": "hold a GPU, node or replica and move its work elsewhere",
     "release": "put a GPU back to service after a repair",
+    "handover": "what the next shift has to know: what changed, what is open, what comes next",
     "maintain": "work on a node: hold, drain and silence together, until a time",
     "pause": "stop all harmful automation, at once",
     "resume": "let automation act again",
@@ -40,6 +42,7 @@ COMMANDS = {
     "backup": "all that a controller remembers, as one file",
     "restore": "put a backup in place of what a controller remembers",
     "replay": "play recordings through the whole decision chain",
+    "completion": "what bash, zsh or fish needs to complete commands",
 }
 
 
@@ -78,7 +81,7 @@ def cli() -> None:
 def main() -> None:
     """Run the command line; an error of ours is one line on standard error."""
     try:
-        code = cli.main(standalone_mode=False)
+        code = cli.main(prog_name="corral", complete_var="_CORRAL_COMPLETE", standalone_mode=False)
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
     except click.ClickException as error:

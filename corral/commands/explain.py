@@ -1,12 +1,17 @@
 """``corral explain``: one GPU's story in order."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 import click
 import msgspec
 
 from corral.ask import GPU_NAMES, ask, find_gpu, json_option, url_option
+from corral.local import events_now, gpu_of, instead, local_option, node_now
+from vocab.activity import activity
+from vocab.errors import Unreachable
+from vocab.events import Event, epoch_s
 from vocab.lines import (
     ActionLine,
     AnyLine,
@@ -18,24 +23,74 @@ from vocab.lines import (
     StateLine,
     Subject,
 )
+from vocab.readings import Readings
 from vocab.states import ActionState
 
 SHORT = 16  # of a UUID: enough to tell GPUs apart
 DECIDED = frozenset({ActionState.WAITING, ActionState.ORDERED})  # what it takes is the same later
 
 
-@click.command(help="Tell what happened to a GPU: the raw evidence, each decision and why, and what comes next.\n\n"
-               + GPU_NAMES)  # fmt: skip
+HELP = f"""Tell what happened to a GPU: the raw evidence, each decision and why, and what comes next.
+
+{GPU_NAMES}
+
+With --local, or where no controller answers, this node's agent tells what it has seen and done itself.
+
+\b
+Example: corral explain gpu-07/3
+         corral explain 3 --local
+
+Exit codes: 0 ok, 2 wrong usage or no such GPU, 3 unreachable, 4 refused."""
+
+
+@click.command(help=HELP)
 @click.argument("gpu")
 @url_option
 @json_option
-def command(gpu: str, url: str, as_json: bool) -> None:
+@local_option
+def command(gpu: str, url: str, *, as_json: bool, local: bool) -> None:
     """Print the lines about this GPU in causal order."""
-    lines = ask(url, "GET", f"/api/v1/gpus/{find_gpu(url, gpu)}/explain", list[AnyLine])
+    now: list[str] = []
+    if not local:
+        try:
+            lines = ask(url, "GET", f"/api/v1/gpus/{find_gpu(url, gpu)}/explain", list[AnyLine])
+        except Unreachable as error:
+            instead(error)
+            local = True
+    if local:
+        node = node_now()
+        uuid = gpu_of(node, gpu)
+        lines, now = of_agent(uuid, events_now()), list(state_here(node, uuid))
     for entry in lines if as_json else causal(lines):
         click.echo(msgspec.json.encode(entry) if as_json else story(entry))
     if not lines and not as_json:
         click.echo("Nothing has happened to this GPU.")
+    for words in now if not as_json else ():
+        click.echo(words)
+
+
+def of_agent(uuid: str, events: Sequence[Event]) -> list[AnyLine]:
+    """What an agent has seen of a GPU, as lines."""
+    mine = [event for event in events if event.gpu == uuid and event.at]
+    return [EventLine(at=epoch_s(event.at or ""), subject=Subject(gpu=uuid), event=event) for event in mine]
+
+
+def state_here(node: dict[str, Any], uuid: str) -> Iterator[str]:
+    """How a GPU stands, by its agent alone: what the controller has decided is not known here."""
+    gpu = next(each for each in node["gpus"] if each["gpu"] == uuid)
+    sample = gpu.get("sample") or {}
+    readings = msgspec.convert(sample.get("readings"), Readings) if sample.get("readings") else None
+    doing = activity(readings)
+    known = f"cannot be read: {sample['error']}" if sample.get("error") else str(doing) if doing else "activity unknown"
+    state = "fenced by this agent" if gpu["fenced"] else "not fenced"
+    yield f"Now: GPU {gpu['index']} of {node['node']} is {state}; {known if sample else 'no fresh reading'}."
+    for replica in node["replicas"]:
+        if uuid in {member["gpu"] for member in replica.get("members", ())}:
+            yield f"Replica {replica['replica']}: {replica.get('phase', 'starting')}."
+    link = node["controller"]
+    answers = "answers" if link["up"] else "does not answer"
+    paused = "; automation is paused here" if node["paused"] else ""
+    yield f"Its controller {link['url']} {answers}; holds and repairs are decided there{paused}."
 
 
 def causal(lines: Sequence[AnyLine]) -> list[AnyLine]:

@@ -1,0 +1,1 @@
+"""``corral top``: the fleet, or one node by its own agent, as frames that follow each other."""

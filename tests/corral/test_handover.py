@@ -1,0 +1,59 @@
+"""A change of shift: open incidents by what comes next, what needs a person first, and what has changed since."""
+
+from typing import Any
+
+from corral.handover import handover, text
+
+NOW = 1_796_000_000.0
+SINCE = NOW - 12 * 3600
+
+
+def incident(name: str, at: float = NOW, **more: Any) -> dict[str, Any]:
+    return {"id": name, "at": at, "code": "xid:79", "severity": "critical", "subject": {"gpu": "GPU-1"}, **more}
+
+
+FLEET: dict[str, Any] = {
+    "nodes": [
+        {"node": "n1", "state": "live", "holds": [{"reason": "maintenance until 17:30: fans", "until": NOW}]},
+        {"node": "n2", "state": "lost", "holds": []},
+    ],
+    "deployments": [{"name": "chat", "ready": 1, "wanted": 2, "short_because": "no free GPU"}],
+    "incidents_open": [incident("i-watch"), incident("i-halted"), incident("i-approve")],
+    "halted": {"i-halted": "three attempts failed"},
+    "actions_waiting": [{"id": "a1", "of": "reboot_node", "incident": "i-approve", "why": "wider than its fault"}],
+    "counts": {"total": 16, "in_service": 14, "free": 3},
+}
+CLOSED = [incident("i-new", closed_because="released"), incident("i-old", at=SINCE - 1)]
+ACTIONS = [{"of": "reset_gpu", "state": "done", "at": NOW}, {"of": "drain", "state": "would", "at": NOW}]
+AUDIT = [{"at": NOW, "actor": "ada", "act": "hold", "subject": "node:n1", "reason": "fans"}]
+EVENTS = [{"code": "xid:79", "severity": "critical", "injected": False}] * 2
+
+
+def made(**more: Any) -> Any:
+    return handover(SINCE, FLEET | more, CLOSED, ACTIONS, AUDIT, EVENTS)
+
+
+def test_what_needs_a_person_comes_first_with_its_command() -> None:
+    steps = list(made().next)
+    assert steps[0] == "a person: three attempts failed"
+    assert steps[1] == "approve its reboot_node: corral approve a1"
+    assert steps[2].startswith("nothing to do")
+
+
+def test_only_what_changed_since_is_told() -> None:
+    found = made()
+    assert [line.split()[0] for line in found.closed] == ["i-new"]
+    assert found.done == ("1 × reset_gpu done",)
+    assert found.seen == ("2 × xid:79",)
+    assert "ada: hold node:n1 (fans)" in found.ordered[0]
+
+
+def test_what_stands_is_told_with_maintenance_and_what_is_short() -> None:
+    standing = " / ".join(made().standing)
+    for words in ("14 of 16 GPUs", "n1: maintenance until", "n2 is lost", "chat: 1 of 2 ready: no free GPU"):
+        assert words in standing
+
+
+def test_no_line_is_wider_than_asked() -> None:
+    wide = incident("i-" + "x" * 30, code="a_long_code " * 12)
+    assert max(map(len, text(made(incidents_open=[wide]), 60))) <= 60
