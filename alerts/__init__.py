@@ -1,1 +1,1 @@
-"""Prometheus rules (rules/), their promtool tests (tests/); the runbooks are in docs/runbooks."""
+"""The alerts of a fleet: rules by subject, what they are tested with (cases/, tests/), one runbook each (runbooks/)."""

@@ -29,6 +29,8 @@ PROMETHEUS_OWN = {
 }
 
 GROWTH = frozenset({"rate", "irate", "increase", "resets"})  # only a counter has these
+COUNTED = frozenset({"count", "group"})  # whose result says that series are there, and nothing of their values
+SETS = frozenset({"and", "or", "unless"})
 WHOLE = frozenset({"topk", "bottomk", "limitk"})  # aggregations that keep their input's labels
 TIMES = {"$__range_s": "3600", "$__rate_interval": "4m", "$__interval": "1m", "$__range": "1h"}  # any duration does
 
@@ -93,7 +95,7 @@ class _Reader:
             case promql.AggregateExpr():
                 return self._aggregate(part)
             case promql.BinaryExpr():
-                return self._binary(part)
+                return self._binary(part, under)
         return frozenset()  # a number or a string
 
     def _selector(self, part: promql.VectorSelector, under: str) -> frozenset[str]:
@@ -103,7 +105,7 @@ class _Reader:
             return frozenset()
         self._need({matcher.name for matcher in part.matchers.matchers}, series.labels, f"{part.name} has no label")
         grows = series.row.kind in (Kind.COUNTER, Kind.HISTOGRAM)
-        if grows and under not in GROWTH:
+        if grows and under not in GROWTH | COUNTED:
             self.faults.append(f"{part.name} only ever grows: show its rate() or increase()")
         if not grows and under in GROWTH:
             self.faults.append(f"{part.name} is not a counter: {under}() of it means nothing")
@@ -120,7 +122,7 @@ class _Reader:
         return frozenset().union(*parts)
 
     def _aggregate(self, part: promql.AggregateExpr) -> frozenset[str]:
-        inner = self.labels(part.expr)
+        inner = self.labels(part.expr, str(part.op))
         if part.modifier is None:
             return inner if str(part.op) in WHOLE else frozenset()
         named = frozenset(part.modifier.labels)
@@ -128,8 +130,9 @@ class _Reader:
         kept = named if part.modifier.type == promql.AggModifierType.By else inner - named
         return inner if str(part.op) in WHOLE else kept
 
-    def _binary(self, part: promql.BinaryExpr) -> frozenset[str]:
-        left, right = self.labels(part.lhs), self.labels(part.rhs)
+    def _binary(self, part: promql.BinaryExpr, under: str = "") -> frozenset[str]:
+        under = under if str(part.op) in SETS else ""
+        left, right = self.labels(part.lhs, under), self.labels(part.rhs, under)
         if part.modifier is not None and part.modifier.matching is not None:
             named = frozenset(part.modifier.matching.labels)
             for side, labels in (("left", left), ("right", right)):
@@ -145,4 +148,6 @@ class _Reader:
 
 
 def _is_number(part: promql.Expr) -> bool:
+    if isinstance(part, promql.Call):
+        return part.func.name in {"time", "scalar"}
     return isinstance(part, promql.NumberLiteral) or (isinstance(part, promql.ParenExpr) and _is_number(part.expr))
