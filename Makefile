@@ -10,7 +10,7 @@ PIP    := $(VENV)/bin/pip
 PY     := $(VENV)/bin/python
 PIP_INSTALL := $(PIP) install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: run test lint unit e2e oracle fuzz bench dashboards help clean
+.PHONY: run test lint unit e2e oracle oracle-check bench-engine engine-clients fuzz bench dashboards help clean
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -57,6 +57,18 @@ dashboards: $(VENV)/.test
 ORACLE_PYTHON ?= $(PY)
 oracle: $(VENV)/.test
 	$(ORACLE_PYTHON) tests/engine/make_oracle.py
+
+# make oracle-check  all 200 prompts of the oracle, whole, in every way in which tokens are computed (15 minutes)
+oracle-check: $(VENV)/.test
+	ORACLE=all $(PY) -m pytest -s tests/engine/test_oracle.py $(ARGS)
+
+# make bench-engine  the engine beside transformers, vLLM and CTranslate2 on this CPU; makes what they need (gigabytes)
+bench-engine: $(VENV)/.test
+	$(PY) -m tests.bench.engine $(ARGS)
+
+# make engine-clients  vLLM's bench client and guidellm against the engine
+engine-clients: $(VENV)/.test
+	$(PY) -m tests.bench.engine.clients $(ARGS)
 
 # make fuzz  each fuzz target of tests/fuzz for FUZZ_S seconds; what breaks one is left in build/fuzz
 FUZZ_S  ?= 60
