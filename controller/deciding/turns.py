@@ -18,6 +18,7 @@ from controller.deciding.ear import Ear
 from controller.deciding.mind import Mind
 from controller.deciding.shown import Shown
 from controller.deciding.steady import SteadyTime
+from controller.deciding.waiting import Waiting
 from controller.several.inbox import answered
 from controller.several.shared import Shared
 from controller.several.submission import Submission
@@ -33,6 +34,7 @@ log = logging.getLogger(__name__)
 GROUP = 256  # callers in one transaction: a commit's cost is its sync, not its rows
 RECORDS = 500  # ... unless they bring much: past this a transaction grows no cheaper by the row, only longer
 RECOVER_MOST_S = 5.0  # readiness and agents notice a freed disk soon
+SLICE_S = 0.02  # of thinking at a time: so long at most, and a transaction, nobody else is answered
 IDLE_TICK_S = 0.02  # least time between two ticks, should a deadline not move
 LOOK_S = 0.2  # between two looks at what other controllers have heard
 
@@ -50,19 +52,19 @@ class Turns:
         self._export = export
         self._shared = shared
         self._ear = Ear()
-        self._queue: asyncio.Queue[Submission] = asyncio.Queue()
+        self._waiting = Waiting()
         self._held: list[Submission] = []  # batches that must wait for what is before them in the inbox
         self._one_by_one = False  # something in the inbox makes the Core fail: it is looked for
 
     def put(self, submission: Submission) -> None:
         """Have it thought about in the next turn."""
-        self._queue.put_nowait(submission)
+        self._waiting.put(submission)
 
     def refuse(self, taken: Sequence[Submission], error: Unreachable) -> None:
         """Send away those and all that wait; they may come again."""
         waiting, self._held = [*taken, *self._held], []
-        while not self._queue.empty():
-            waiting.append(self._queue.get_nowait())
+        while some := self._waiting.take(GROUP, RECORDS):
+            waiting += some
         for submission in waiting:
             submission.fail(error)
 
@@ -105,9 +107,8 @@ class Turns:
 
     async def _next(self) -> list[Submission]:
         """All that waits, up to a group; empty when a deadline of the Core has come."""
-        taken: list[Submission] = []
         if self._one_by_one:
-            return taken
+            return []
         deadline = self._mind.core.next_deadline()
         wait_s = None if deadline is None else max(IDLE_TICK_S, deadline - self._steady.now())
         if self._shared is not None:
@@ -115,14 +116,10 @@ class Turns:
             wait_s = min(look_s, look_s if wait_s is None else wait_s)
         try:
             async with asyncio.timeout(wait_s):
-                taken.append(await self._queue.get())
+                await self._waiting.some()
         except TimeoutError:
-            return taken
-        records = taken[0].records
-        while len(taken) < GROUP and records < RECORDS and not self._queue.empty():
-            taken.append(self._queue.get_nowait())
-            records += taken[-1].records
-        return taken
+            return []
+        return self._waiting.take(GROUP, RECORDS)
 
     async def _arrived(self) -> list[Submission]:
         """What has come by other controllers. It is older than what waits here, for it was acknowledged before."""
@@ -150,8 +147,13 @@ class Turns:
         behind = [each.batch for each in taken if each.batch is not None and self._mind.is_behind(each.batch)]
         if behind:
             await self._mind.renew(behind, now)
+        began = time.perf_counter()
         for submission in taken:
+            if time.perf_counter() - began > SLICE_S:  # a storm: heartbeats are heard between its reports
+                await asyncio.sleep(0)
+                now, began = self._steady.now(), time.perf_counter()
             await self._hear(submission, now)
+        now = self._steady.now()
         if late_s := self._ear.listened():
             self._mind.was_deaf(late_s, now)
         self._mind.tick(now)

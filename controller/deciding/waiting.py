@@ -1,0 +1,76 @@
+"""What waits for a turn: faults and orders before everything else, and of each node what came first first.
+
+A fleet that joins, or empties its spools, makes thousands of reports wait. A fault among them must not: it takes the
+next turn, unless an older report of its own node still waits, without which it may not be understood.
+"""
+
+import asyncio
+from collections import Counter, deque
+
+from controller.several.submission import Submission
+from vocab.events import Severity
+from vocab.messages import EventItem
+
+FEW = 50  # records: what brings more is a spool that is emptied, and its faults are not new
+LEAST_OTHERS = 4  # of a turn, one in so many is for what is not urgent, so that nobody waits for ever
+
+
+class Waiting:
+    """Two queues. For one reader."""
+
+    def __init__(self) -> None:
+        self._urgent: deque[Submission] = deque()
+        self._others: deque[Submission] = deque()
+        self._nodes: Counter[str] = Counter()  # how many of each wait among the others
+        self._some = asyncio.Event()
+
+    def __len__(self) -> int:
+        return len(self._urgent) + len(self._others)
+
+    def put(self, submission: Submission) -> None:
+        """At the end of its queue."""
+        node = submission.batch.node if submission.batch is not None else None
+        if is_urgent(submission) and not self._nodes[node or ""]:
+            self._urgent.append(submission)
+        else:
+            self._others.append(submission)
+            if node is not None:
+                self._nodes[node] += 1
+        self._some.set()
+
+    async def some(self) -> None:
+        """Wait until there is any."""
+        await self._some.wait()
+
+    def take(self, most: int, records: int) -> list[Submission]:
+        """The next, at most so many, and no more once they bring so many records."""
+        taken: list[Submission] = []
+        brought = 0
+        while len(self) and len(taken) < most and brought < records:
+            of_others = not self._urgent or (self._others and len(taken) % LEAST_OTHERS == LEAST_OTHERS - 1)
+            each = self._other() if of_others else self._urgent.popleft()
+            taken.append(each)
+            brought += each.records
+        if not len(self):
+            self._some.clear()
+        return taken
+
+    def _other(self) -> Submission:
+        each = self._others.popleft()
+        if each.batch is not None:
+            self._nodes[each.batch.node] -= 1
+            if not self._nodes[each.batch.node]:
+                del self._nodes[each.batch.node]
+        return each
+
+
+def is_urgent(submission: Submission) -> bool:
+    """Whether somebody waits for what follows from it: an order, or a report of a few records with a fault."""
+    if submission.batch is None:
+        return bool(submission.stimuli)
+    items = submission.batch.items
+    if len(items) > FEW:
+        return False
+    return any(
+        not isinstance(each.item, EventItem) or each.item.event.severity.rank >= Severity.ERROR.rank for each in items
+    )

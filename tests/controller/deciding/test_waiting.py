@@ -1,0 +1,64 @@
+"""What waits for a turn: a fault does not stand behind a fleet that joins."""
+
+from controller.core.fleet.stimuli import Asked
+from controller.deciding.waiting import FEW, Waiting
+from controller.several.submission import Submission
+from tests.controller.house import batch, event, facts
+from vocab.events import Severity
+
+
+def joins(node: str) -> Submission:
+    return Submission(batch=batch(node=node, facts=facts(node)))
+
+
+def fault(node: str, number: int = 1) -> Submission:
+    return Submission(batch=batch(event(number, node=node), node=node, facts=None))
+
+
+async def test_faults_and_orders_come_before_what_merely_joins() -> None:
+    waiting = Waiting()
+    joining, failing, order = [joins(f"n{n}") for n in range(3)], fault("x"), Submission(stimuli=[Asked(do="pause")])
+    for each in (*joining, failing, order):
+        waiting.put(each)
+    assert waiting.take(256, 500) == [failing, order, *joining]
+    assert waiting.take(256, 500) == []
+
+
+async def test_of_one_node_nothing_overtakes_what_came_before() -> None:
+    waiting = Waiting()
+    first, then, other = joins("n1"), fault("n1"), fault("n2")
+    for each in (first, then, other):
+        waiting.put(each)
+    assert waiting.take(256, 500) == [other, first, then]
+    again = fault("n1", 2)
+    waiting.put(joins("n3"))
+    waiting.put(again)
+    assert waiting.take(1, 500) == [again]
+
+
+async def test_a_storm_of_faults_lets_others_through_too() -> None:
+    waiting = Waiting()
+    joining = joins("n0")
+    waiting.put(joining)
+    for number in range(100):
+        waiting.put(fault(f"f{number}"))
+    assert joining in waiting.take(8, 500)
+
+
+async def test_a_spool_that_is_emptied_is_not_urgent_and_neither_is_a_mere_notice() -> None:
+    waiting = Waiting()
+    backlog = Submission(batch=batch(*(event(n, node="n1") for n in range(1, FEW + 2)), node="n1"))
+    notice = Submission(batch=batch(event(1, node="n2", severity=Severity.INFO), node="n2"))
+    failing = fault("n3")
+    for each in (backlog, notice, failing):
+        waiting.put(each)
+    assert waiting.take(256, 500) == [failing, backlog, notice]
+
+
+async def test_a_turn_takes_no_more_than_it_can_store_at_once() -> None:
+    waiting = Waiting()
+    for number in range(10):
+        waiting.put(fault(f"n{number}"))
+    assert len(waiting.take(4, 500)) == 4
+    assert len(waiting.take(256, 3)) == 3
+    assert len(waiting) == 3
