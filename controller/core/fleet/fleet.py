@@ -33,6 +33,7 @@ from vocab.catalogue.row import CodeRow
 from vocab.events import Event, Recovery, Scope
 from vocab.lines import ActionLine, AnyLine, ConditionLine, HoldLine, IncidentLine, NoteLine, StateLine, Subject
 from vocab.messages import GpuStatus, NodeFacts, ReplicaStatus
+from vocab.observations import Member
 from vocab.states import ActionState, Health, Level, NodeState, ReplicaState
 
 _UNPROVEN = frozenset({None, ReplicaState.STARTING.value})  # states of a replica before it was ever ready
@@ -276,7 +277,7 @@ class Fleet:
         """A node's list; True if it tells anything new."""
         first = whole and self.node(node).replicas_at is None
         self.work.readings[node] = None
-        moved = list(self.roster.hear(node, statuses))
+        moved = list(self.roster.hear(node, statuses, self._is_anothers))
         if whole:
             self.node(node).replicas_at = now
             moved += self.roster.miss(node, {status.replica for status in statuses})
@@ -286,6 +287,14 @@ class Fleet:
             self.touch(replica.subject)
         ending = any(self.life(replica) is not Life.RUN for replica in self.roster.at(node))
         return first or bool(moved) or ending
+
+    def _is_anothers(self, node: str, member: Member) -> bool:
+        """Whether a member of a replica of which ``node`` speaks is on a GPU of a node that tells itself what runs."""
+        known = self.gpus.get(member.gpu)
+        owner = self.nodes.get(known.node if known is not None else member.node)
+        if owner is None or owner.name == node:
+            return False
+        return member.node == node or owner.replicas_at is not None
 
     def expire(self, now: float) -> bool:
         """Touch what is due by ``now``; True if anything was."""

@@ -4,11 +4,12 @@ It is folded from lines like the ledger. Only what agents say of a replica (its 
 """
 
 from collections import defaultdict, deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from controller.core.fleet.replicas import Replica
 from vocab.lines import ActionLine, StateLine
 from vocab.messages import ReplicaStatus
+from vocab.observations import Member
 from vocab.states import ActionKind, ActionState, ReplicaState
 
 GAVE_UP = "replica/gave_up"  # the rule under which a replica that its agent no longer restarts is taken away
@@ -107,26 +108,31 @@ class Roster:
         """When and on which GPUs replicas of a deployment failed after ``since``."""
         return [(at, gpus) for at, _, gpus in self._failures.get(deployment, ()) if at > since]
 
-    def hear(self, node: str, statuses: tuple[ReplicaStatus, ...]) -> Iterator[Replica]:
-        """What an agent says of its replicas; those of which it says something new. An unknown one is adopted."""
+    def hear(
+        self, node: str, statuses: tuple[ReplicaStatus, ...], is_anothers: Callable[[str, Member], bool]
+    ) -> Iterator[Replica]:
+        """What an agent says of its replicas; those of which it says something new. An unknown one is adopted.
+
+        ``is_anothers``: whether a member is on a GPU of which another agent speaks; no agent adopts anything there.
+        """
         for status in statuses:
             replica = self.living.get(status.replica)
-            if replica is None and status.replica not in self.departed and status.members and status.phase != "stopped":
-                replica = self._adopt(node, status)
-            elif replica is not None and replica.observed and _moved(replica, status):
+            gpus = tuple(member.gpu for member in status.members if not is_anothers(node, member))
+            if replica is None and status.replica not in self.departed and gpus and status.phase != "stopped":
+                replica = self._adopt(node, status, gpus)
+            elif replica is not None and replica.observed and node == replica.node and _moved(replica, status, gpus):
                 self._remove(replica)  # its server loads on one GPU after the other, or its owner changed it
-                replica = self._adopt(node, status)
+                replica = self._adopt(node, status, gpus)
             elif replica is not None and _is_told_beside(replica, node, status):
                 replica = self._join(replica, node, status)
-            if replica is not None and (not replica.is_group or node in replica.nodes):
+            if replica is not None and node in replica.nodes:
                 before = replica.part(node)
                 replica.hear(node, status)
                 if before is None or _essence(before) != _essence(status):
                     yield replica
 
-    def _adopt(self, node: str, status: ReplicaStatus) -> Replica:
-        """One that is unknown. Whoever speaks of it first speaks for all of it, on however many nodes it is."""
-        gpus = tuple(member.gpu for member in status.members)
+    def _adopt(self, node: str, status: ReplicaStatus, gpus: tuple[str, ...]) -> Replica:
+        """One that is unknown. Whoever speaks of it first speaks for all of it of which nobody else does."""
         replica = Replica(status.replica, status.deployment, node, gpus, observed=status.observed)
         self.add(replica)
         return replica
@@ -156,14 +162,16 @@ class Roster:
 
 
 def _is_told_beside(replica: Replica, node: str, status: ReplicaStatus) -> bool:
-    """Whether an agent speaks of a part of what another one was taken to speak for."""
-    nodes = {member.node for member in status.members}
-    return not (replica.is_group or replica.observed) and node != replica.node and {node, replica.node} <= nodes
+    """Whether an agent speaks of a part of what another one was taken to speak for, and both of them say so."""
+    if replica.is_group or replica.observed or replica.start is not None or node == replica.node:
+        return False  # of what we started we know the places
+    both = {node, replica.node}
+    before = replica.status.members if replica.status is not None else ()
+    return all(both <= {member.node for member in members} for members in (status.members, before))
 
 
-def _moved(replica: Replica, status: ReplicaStatus) -> bool:
+def _moved(replica: Replica, status: ReplicaStatus, gpus: tuple[str, ...]) -> bool:
     """Whether it is on other GPUs, or serves another model, than what is known of it."""
-    gpus = tuple(member.gpu for member in status.members)
     return bool(gpus) and (gpus != replica.gpus or status.deployment != replica.deployment)
 
 

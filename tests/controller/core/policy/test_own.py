@@ -4,13 +4,13 @@ import pytest
 from msgspec.structs import replace
 
 from controller.core.fleet.settings import Settings
-from controller.core.fleet.stimuli import Arrived, Deployment, NodeReported
+from controller.core.fleet.stimuli import Arrived, Deployment, NodeReported, Replicas
 from tests.sim.node import Node
 from tests.sim.world import World
 from vocab.events import Cleared, Event, rfc3339
 from vocab.lines import ActionLine, ConditionLine, EventLine, HoldLine
-from vocab.messages import ActionItem, ClearedItem, EventItem, FenceItem, NodeFacts
-from vocab.observations import GpuIdentity
+from vocab.messages import ActionItem, ClearedItem, EventItem, FenceItem, NodeFacts, ReplicaStatus
+from vocab.observations import GpuIdentity, Member
 from vocab.states import ActionState
 
 
@@ -75,3 +75,35 @@ def test_a_node_is_heard_of_its_own_gpu_though_another_claims_it(world: World) -
     told = fault(world, "n2")
     assert told.gpu == world.nodes["n2"].gpus[0]
     assert [line for line in world.lines if isinstance(line, ConditionLine) and line.subject.gpu == told.gpu]
+
+
+def listed(world: World, name: str, *places: tuple[str, int], deployment: str = "chat") -> ReplicaStatus:
+    """A replica that is said to serve on these GPUs."""
+    members = tuple(
+        Member(node=node, gpu=world.nodes[node].gpus[gpu], rank=rank) for rank, (node, gpu) in enumerate(places)
+    )
+    return ReplicaStatus(replica=name, deployment=deployment, members=members, phase="ready", ready=True)
+
+
+def runs(world: World) -> dict[str, tuple[str, tuple[str, ...]]]:
+    return {each.replica: (each.node, each.gpus) for each in world.core.view().replicas}
+
+
+@pytest.mark.parametrize("node", ["n1", "n2"])
+def test_a_replica_on_anothers_gpus_is_none_whatever_node_it_names(world: World, node: str) -> None:
+    theirs = Member(node=node, gpu=world.nodes["n2"].gpus[0], rank=0)
+    lie = replace(listed(world, "ghost", ("n1", 0)), members=(theirs,))
+    mixed = replace(lie, replica="mixed", members=(replace(theirs, node="n1", gpu=world.nodes["n1"].gpus[1]), theirs))
+    world.tell(Replicas(node="n1", statuses=(lie, mixed)))
+    assert runs(world) == {"mixed": ("n1", (world.nodes["n1"].gpus[1],))}, "of its own it speaks"
+
+
+def test_of_anothers_replica_it_says_nothing_and_joins_it_in_no_group(world: World) -> None:
+    mine = listed(world, "served", ("n2", 0))
+    world.tell(Replicas(node="n2", statuses=(mine,)))
+    lie = replace(listed(world, "served", ("n2", 0), ("n1", 0)), phase="stopped", ready=False)
+    world.tell(Replicas(node="n1", statuses=(lie,)))
+    (shown,) = world.core.view().replicas
+    assert (shown.replica, shown.node, shown.ready) == ("served", "n2", True)
+    world.tell(Replicas(node="n1", statuses=(replace(lie, observed=True, deployment="other"),)))
+    assert runs(world) == {"served": ("n2", (world.nodes["n2"].gpus[0],))}
