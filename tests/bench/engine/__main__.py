@@ -55,6 +55,20 @@ def table(runs: Runs, peers: list[str]) -> None:
               + " | ".join(f"{ratio:.2f}" for ratio in ratios) + " |", flush=True)  # fmt: skip
 
 
+def verdicts(runs: Runs, peers: list[str]) -> None:
+    """Who is faster, in words."""
+    mine = figures(runs["ours"])
+    for peer in peers:
+        theirs = figures(runs[peer])
+        ratio = statistics.median(a / b for a, b in zip(mine.rounds, theirs.rounds, strict=True))
+        faster, how = (peer, 1 / ratio) if ratio < 1 else ("ours", ratio)
+        print(f"\n{faster} is {how:.2f} times as fast as {'ours' if faster == peer else peer} in float32; the first"
+              f" token (p50) comes after {mine.first_p50:.0f} ms, {peer}'s after {theirs.first_p50:.0f}")  # fmt: skip
+    if "ours-int8" in runs:
+        gain = statistics.median(a / b for a, b in zip(figures(runs["ours-int8"]).rounds, mine.rounds, strict=True))
+        print(f"\nint8 is {gain:.2f} times as fast as float32")
+
+
 def prefixes(contestants: list[Contestant], rounds: int) -> None:
     """Sixteen long prompts at once: with nothing in common, and with all but the end in common and known."""
     print(
@@ -123,6 +137,7 @@ def measure(options: argparse.Namespace, peers: list[str], folder: Path, stack: 
         runs = compare(raced, at_once, options.rounds)
         print(f"\n**{at_once} at once**, {TOKENS} tokens each after about 50, greedy; times in ms\n")
         table(runs, peers)
+        verdicts(runs, peers)
     prefixes([one for one in raced if one.name in {"ours", "vllm"}], max(1, options.rounds // 2))
     drafts(contestants["ours"], contestants["ours-drafts"], options.rounds)
 
