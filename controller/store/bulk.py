@@ -1,25 +1,40 @@
 """Many rows at once, as tuples: what SQLAlchemy makes of a dictionary for each row costs more than the row itself.
 
-The SQL is SQLAlchemy's, compiled once for each table; the driver gets the values as they are.
+The SQL is SQLAlchemy's, compiled once for each table; the driver gets the values as they are. SQLite takes many rows
+in one statement: the driver gives up the interpreter's lock at each, and has to win it back.
 """
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any
 
 from sqlalchemy.engine import Dialect
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.sql.dml import Insert
 
+SIZES = (50, 10, 1)  # rows of one statement, for SQLite: few statements, so that the driver keeps them prepared
+
 _written: dict[tuple[str, str], str] = {}  # by dialect and table, of which each has one such statement
+_many: dict[tuple[str, int], str] = {}  # the same, of so many rows
 
 
 async def execute(
     connection: AsyncConnection, statement: Insert, columns: Sequence[str], rows: Iterable[tuple[Any, ...]]
 ) -> None:
     """Insert the rows, of which each has the values of ``columns`` in this order: texts, numbers, None."""
-    given = [tuple(map(_plain, row)) if _has_nul(row) else row for row in rows]
-    if given:
-        await connection.exec_driver_sql(_sql(statement, connection.dialect, list(columns)), given)
+    given = list(rows)
+    if _has_nul(given):
+        given = [tuple(map(_plain, row)) for row in given]
+    sql = _sql(statement, connection.dialect, list(columns))
+    if given and connection.dialect.name != "sqlite":
+        await connection.exec_driver_sql(sql, given)
+        return
+    at = 0
+    for size in SIZES:
+        while len(given) - at >= size:
+            values = tuple(chain.from_iterable(given[at : at + size]))
+            await connection.exec_driver_sql(_of_many(sql, len(columns), size), values)
+            at += size
 
 
 def _sql(statement: Insert, dialect: Dialect, columns: list[str]) -> str:
@@ -31,9 +46,19 @@ def _sql(statement: Insert, dialect: Dialect, columns: list[str]) -> str:
     return _written[key]
 
 
-def _has_nul(row: tuple[Any, ...]) -> bool:
+def _of_many(sql: str, columns: int, rows: int) -> str:
+    key = sql, rows
+    if key not in _many:
+        one = f"({', '.join('?' * columns)})"
+        head, values, tail = sql.partition(f"VALUES {one}")
+        assert values, sql
+        _many[key] = f"{head}VALUES {', '.join([one] * rows)}{tail}"
+    return _many[key]
+
+
+def _has_nul(rows: Iterable[tuple[Any, ...]]) -> bool:
     """PostgreSQL has no place for it in a text (see ``tables.String``)."""
-    return any("\0" in value for value in row if isinstance(value, str))
+    return "\0" in "".join([value for row in rows for value in row if value.__class__ is str])
 
 
 def _plain(value: Any) -> Any:

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
 import msgspec
+from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -34,8 +35,14 @@ class Store:
         self.database = database
         self.engine = database.engine()
         self._reader = self.engine.execution_options(**database.snapshot)
+        self._writer = database.writer()
         self._writing = asyncio.Lock()
         self.term: int | None = None  # in which this controller decides, where several share the database
+
+    @property
+    def engines(self) -> list[Engine]:
+        """All of them, for who listens to what they do."""
+        return [self.engine.sync_engine, *([self._writer.engine] if self._writer is not None else [])]
 
     @classmethod
     async def open(cls, database: Database) -> "Store":
@@ -50,6 +57,8 @@ class Store:
 
     async def close(self) -> None:
         """Close all connections."""
+        if self._writer is not None:
+            await self._writer.close()
         await self.engine.dispose()
 
     @asynccontextmanager
@@ -83,8 +92,19 @@ class Store:
 
     async def commit(self, write: Write) -> int:
         """Store ``write`` and answer the ``seq`` of its last line (of the last change, if it has none)."""
-        async with self.deciding() as connection:
+        async with self._committing() as connection:
             return await Transaction(connection, self.database.insert).store(write)
+
+    @asynccontextmanager
+    async def _committing(self) -> AsyncIterator[AsyncConnection]:
+        """As ``deciding``, over the connection that is for it."""
+        if self._writer is None:
+            async with self.deciding() as connection:
+                yield connection
+        else:
+            with self._named("write"):
+                async with self._writing, self._writer.begin() as connection:
+                    yield connection
 
     @contextmanager
     def _named(self, act: str) -> Iterator[None]:
@@ -104,5 +124,5 @@ class Store:
 
     async def probe(self) -> None:
         """Write and read one row: whether the disk takes anything. Raises Unreachable."""
-        async with self.deciding() as connection:
+        async with self._committing() as connection:
             await Transaction(connection, self.database.insert).advance("events", 1)

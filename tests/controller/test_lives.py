@@ -97,12 +97,13 @@ def crashing(store: Store, after: int | None) -> Iterator[None]:
             if left[0] < 0:
                 raise Crash("the power went")
 
-    engine = store.engine.sync_engine
-    hooks.listen(engine, "before_cursor_execute", count)
+    for engine in store.engines:
+        hooks.listen(engine, "before_cursor_execute", count)
     try:
         yield
     finally:
-        hooks.remove(engine, "before_cursor_execute", count)
+        for engine in store.engines:
+            hooks.remove(engine, "before_cursor_execute", count)
 
 
 step = st.tuples(

@@ -84,8 +84,9 @@ async def _limit_pages(home: House, *, spare: int) -> None:
         cursor.close()
 
     store = home.inside.store
-    hooks.listen(store.engine.sync_engine, "connect", limit)
-    await store.engine.dispose()
+    for engine in store.engines:
+        hooks.listen(engine, "connect", limit)
+    await store.close()  # what is asked next connects anew
 
 
 async def test_locked_database_refuses_and_recovers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
