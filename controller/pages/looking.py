@@ -79,7 +79,7 @@ class Looking:
             return self._some(view, wanted, frozenset(wanted.only.split(",")))
         return self._frame.render(
             request, "fleet.html", view, wanted=wanted, found=found, choices=choices(view, pools), tile=self._tiles.of,
-            role=self._conductor.role, sample=words.shape,
+            role=self._conductor.role,
         )  # fmt: skip
 
     def _some(self, view: View, wanted: Filter, only: frozenset[str]) -> web.Response:
