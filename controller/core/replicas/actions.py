@@ -111,7 +111,8 @@ def _drained(fleet: Fleet, action: ActionLine, replica: Replica) -> Moved:
     return None
 
 
-def _stopped(fleet: Fleet, action: ActionLine, replica: Replica) -> Moved:
+def stopped(fleet: Fleet, action: ActionLine, replica: Replica) -> Moved:
+    """That a replica has ended which was told to; None while something of it may be left."""
     if replica.is_clean or _is_gone(fleet, action, replica):
         return ActionState.DONE, "it has exited, and nothing of it is left"
     return None
@@ -167,6 +168,6 @@ def _answers(replica: Replica, action: ActionLine) -> bool:
 _FOLLOW = {
     ActionKind.START_REPLICA: _started,
     ActionKind.DRAIN: _drained,
-    ActionKind.STOP_REPLICA: _stopped,
+    ActionKind.STOP_REPLICA: stopped,
     ActionKind.RESTART_REPLICA: _restarted,
 }

@@ -2,19 +2,24 @@
 
 Ended:     its agent says so and starts it no more.
 Gone:      it was found on a node once, and that no longer lists it.
+Late:      its stop timed out (its node was silent, or it would not end), and by now its node says that it has ended.
 Shut out:  it must be started anew, and a GPU of it is held: its node starts nothing there (a hold keeps new work off;
            what runs under somebody's hold goes on serving).
 """
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from controller.core.fleet.fleet import Fleet
+from controller.core.fleet.kinds import STARTED
+from controller.core.fleet.names import action_id
 from controller.core.fleet.replicas import Life, Replica, incident_of, reachable
 from controller.core.fleet.roster import GAVE_UP
-from controller.core.replicas import restart
+from controller.core.replicas import actions, restart
 from controller.core.replicas.retire import Errand, changed, stop, unless_said
 from vocab.lines import ActionLine, StateLine
-from vocab.states import ActionState, ReplicaState
+from vocab.states import ActionKind, ActionState, ReplicaState
 
 GONE = "replica/gone"
 SHUT_OUT = "replica/shut_out"
@@ -24,7 +29,10 @@ OVER = frozenset({ReplicaState.FAILED, ReplicaState.STOPPED, ReplicaState.CRASH_
 def bury(fleet: Fleet, now: float) -> Iterator[ActionLine | StateLine]:
     """End the records of what does not run and will not run where it is."""
     for replica in changed(fleet):
-        if fleet.life(replica) is not Life.RUN:
+        stage = fleet.life(replica)
+        if stage is Life.STOP:
+            yield from _late(fleet, replica, now)
+        if stage is not Life.RUN:
             continue
         if not all(fleet.patience.knows(node, now) for node in replica.nodes):
             fleet.work.keep_replica(replica.id)
@@ -32,6 +40,21 @@ def bury(fleet: Fleet, now: float) -> Iterator[ActionLine | StateLine]:
             yield from _ended(fleet, replica, now)
         elif replica.is_absent and all(fleet.node(node).has_told for node in replica.nodes):
             yield from _absent(fleet, replica, now)
+
+
+def _late(fleet: Fleet, replica: Replica, now: float) -> Iterator[ActionLine]:
+    """A stop that has timed out moves no more; that the replica has ended after all is told by one of its own."""
+    stops = fleet.ledger.of_subject(replica.subject, ActionKind.STOP_REPLICA)
+    timed_out = [action for action in stops if action.state is ActionState.TIMED_OUT]
+    if replica.observed or not timed_out or any(action.state in STARTED for action in stops):
+        return
+    found = actions.stopped(fleet, timed_out[-1], replica)
+    if found is None:
+        fleet.work.keep_replica(replica.id)
+        return
+    late = timed_out[-1]
+    ended = stop(fleet, replica, Errand(late.rule, late.incident), ActionState.DONE, f"after its time: {found[1]}", now)
+    yield replace(ended, id=action_id(ActionKind.STOP_REPLICA, replica.id, "late"))
 
 
 def _ended(fleet: Fleet, replica: Replica, now: float) -> Iterator[ActionLine | StateLine]:

@@ -1,6 +1,8 @@
 """Records of replicas of which nothing runs end, and others start in their place; what runs is left alone."""
 
-from controller.core.fleet.stimuli import Deployment
+from msgspec.structs import replace
+
+from controller.core.fleet.stimuli import Declared, Deployment
 from controller.core.replicas.burial import SHUT_OUT
 from tests.controller.core.conftest import MakeWorld
 from tests.sim.node import Node
@@ -87,3 +89,24 @@ def test_without_another_gpu_it_waits_and_says_for_what(make_world: MakeWorld) -
     world.ask("lift", gpu=node.gpus[0])
     world.run(10)
     assert list(where(world).values()) == ["ready", "ready"]
+
+
+def test_what_a_silent_node_did_not_stop_in_time_has_an_end_once_it_speaks_again(make_world: MakeWorld) -> None:
+    alone = Deployment(name="chat", replicas=1, min_ready=0, drain_s=30.0)
+    world = make_world(alone, nodes=1)
+    node = world.nodes["n1"]
+    world.deployments = [replace(alone, replicas=0)]
+    world.tell(Declared(deployment=world.deployments[0]))
+    node.silent = True
+    world.run(120)
+    assert [line.state for line in world.actions(STOP)] == [ActionState.ORDERED, ActionState.TIMED_OUT]
+    assert len(world.core.view().replicas) == 1, "nobody knows whether it runs"
+    world.restart()
+    node.silent = False
+    world.run(30)
+    last = world.actions(STOP)[-1]
+    assert (last.state, last.why) == (ActionState.DONE, "after its time: it has exited, and nothing of it is left")
+    assert world.core.view().replicas == ()
+    world.tell(Declared(deployment=alone))
+    world.run(30)
+    assert [replica.state for replica in world.core.view().replicas] == ["ready"]
