@@ -29,6 +29,7 @@ log = logging.getLogger(__name__)
 
 LOOK_S = 1.0
 PAGE = 200  # changes read at a time
+KEEP_EVERY = 5000  # changes without a quarantine: its place is not worth a transaction each second
 KEY = "bundles"
 AGAIN_FIRST_S, AGAIN_MOST_S = 30.0, 3600.0  # between two tries of one that waits for a node
 TRIES = 30  # of one: about a day
@@ -57,6 +58,8 @@ class Shelving:
         self._shelf = shelf
         self._clock = clock
         self._look_s = look_s
+        self._at: int | None = None  # the last change that was dealt with, while this controller decides
+        self._kept = 0  # the last that is kept: what comes after is looked at again after a restart
 
     async def run(self) -> None:
         """Write until cancelled; only where this controller decides."""
@@ -70,14 +73,18 @@ class Shelving:
                 except OSError as error:  # the disk: the place is kept, and it is tried again
                     log.error("a bundle cannot be written: %s", error)
                     await asyncio.sleep(AGAIN_FIRST_S)
+            else:
+                self._at = None  # another one goes on from where it was kept
             await asyncio.sleep(self._look_s)
 
     async def _advance(self) -> None:
         """Write a bundle for each quarantine since the last look. Raises Unreachable or OSError."""
-        position = await self._position()
-        while self._conductor.decides and position < self._conductor.seq:
+        if self._at is None:
+            self._at = self._kept = await self._position()
+        until = self._conductor.seq
+        while self._conductor.decides and self._at < until:
             async with self._store.reading() as connection:
-                page = await read.changes_after(connection, position, limit=PAGE)
+                page = await read.actions_between(connection, self._at, until, limit=PAGE)
             for change in page:
                 line = change.line
                 name = bundle_of(line)
@@ -85,10 +92,11 @@ class Shelving:
                     of = line.incident or line.subject.gpu or subject_name(line.subject)
                     await self._write(About(name, of, line.incident, subject_name(line.subject), line.at, line.id), 1)
                     await self._keep(change.seq)
-            if not page:
-                return
-            position = page[-1].seq
-            await self._keep(position)
+            self._at = page[-1].seq if len(page) == PAGE else until
+        if until < self._at:  # the database was restored
+            self._at = None
+        elif self._at - self._kept > KEEP_EVERY:
+            await self._keep(self._at)
 
     async def _again(self) -> None:
         """Pack anew what waits for nodes that are back. Raises Unreachable or OSError."""
@@ -145,5 +153,6 @@ class Shelving:
         return min(int(found), newest)
 
     async def _keep(self, seq: int) -> None:
+        self._kept = seq
         async with self._store.writing() as connection:
             await connection.execute(update(counters).where(counters.c.name == KEY).values(value=seq))

@@ -49,6 +49,13 @@ async def changes_after(connection: AsyncConnection, seq: int, *, limit: int = P
     return await _changes(connection, select(changes.c.seq, changes.c.line).where(changes.c.seq > seq).limit(limit))
 
 
+async def actions_between(connection: AsyncConnection, seq: int, until: int, *, limit: int = PAGE) -> list[Change]:
+    """The next lines of actions after ``seq``, up to ``until``, in order; few among many, and no other is decoded."""
+    of_actions = changes.c.kind.concat("") == "action"  # by the range of numbers, not by the index of all actions
+    query = select(changes.c.seq, changes.c.line).where(changes.c.seq > seq, changes.c.seq <= until, of_actions)
+    return await _changes(connection, query.limit(limit))
+
+
 async def all_changes(connection: AsyncConnection, seq: int = 0) -> AsyncIterator[Change]:
     """Every stored change after ``seq``, in order."""
     while page := await changes_after(connection, seq):
