@@ -163,13 +163,13 @@ absent(up{{job="corral-controller"}})""",
         Alert(
             name="CorralReadingsStale",
             severity=TICKET,
-            expr="max by (node) (time() - corral_gpu_last_read_timestamp_seconds) > <5m>\n"
+            expr="time() - max by (node) (corral_gpu_last_read_timestamp_seconds) > <5m>\n"
             'and on (node) max by (node) (up{job="corral-agent"}) == 1',
             wait="5m",
             keep="5m",
-            summary="Readings of a GPU of {{ $labels.node }} are {{ $value | humanizeDuration }} old",
-            says="The agent answers and does not read, or its clock is behind. `corral status` shows which GPU is not "
-            "fresh; the agent's log says why.",
+            summary="The readings of {{ $labels.node }} are {{ $value | humanizeDuration }} old",
+            says="The agent answers and does not read, or its clock is behind. `corral status` shows its GPUs as "
+            "not fresh; the agent's log says why.",
         ),
         Alert(
             name="CorralReadsSlow",
@@ -185,10 +185,10 @@ absent(up{{job="corral-controller"}})""",
             name="CorralReadsFail",
             severity=TICKET,
             expr='sum by (node, source) (rate(corral_agent_reads_total{result="failed"}[15m]))\n'
-            "> 0.1 * sum by (node, source) (rate(corral_agent_reads_total[15m]))",
+            "> 0.5 * sum by (node, source) (rate(corral_agent_reads_total[15m]))",
             wait="10m",
             keep="10m",
-            summary="More than a tenth of the reads of {{ $labels.node }} by {{ $labels.source }} fail",
+            summary="More than half of the reads of {{ $labels.node }} by {{ $labels.source }} fail",
             says="`corral status` shows the GPUs that cannot be read and the driver's own word for it.",
         ),
         Alert(

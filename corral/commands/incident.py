@@ -6,9 +6,10 @@ from typing import Any
 import click
 import msgspec
 
+from alerts.house import alert_about
 from corral.ask import ask, json_option, url_option
 from corral.commands.explain import story
-from vocab.lines import AnyLine
+from vocab.lines import AnyLine, IncidentLine
 
 
 @click.group(help="Incidents: the conditions, decisions, actions and outcomes of one fault each.")
@@ -44,8 +45,12 @@ def _line(each: dict[str, Any]) -> str:
 def show(incident: str, url: str, as_json: bool) -> None:
     """Print its lines in causal order."""
     told = ask(url, "GET", f"/api/v1/incidents/{incident}")
-    for entry in msgspec.convert(told["lines"], list[AnyLine]):
+    lines = msgspec.convert(told["lines"], list[AnyLine])
+    for entry in lines:
         click.echo(msgspec.json.encode(entry) if as_json else story(entry))
+    codes = [entry.code for entry in lines if isinstance(entry, IncidentLine)]
+    if codes and not as_json:
+        click.echo(f"\nWhat to do: {alert_about(codes[-1]).runbook}")
 
 
 CLOSE = """End an incident: what it is about is well, its hold is lifted, and its node looks at the GPU anew. With a

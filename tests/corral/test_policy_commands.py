@@ -108,7 +108,9 @@ async def test_an_incident_is_listed_told_and_closed(tmp_path: Path) -> None:
         (listed,) = (await say(home, "incident", "list")).splitlines()
         name = listed.split()[0]
         assert "xid:79" in listed
-        assert "hold placed by policy" in await say(home, "incident", "show", name)
+        told = await say(home, "incident", "show", name)
+        assert "hold placed by policy" in told
+        assert "What to do: file:///usr/share/doc/corral/runbooks/Corral" in told
         closed = await say(home, "incident", "close", name, "--verdict", "right", "--reason", "a bad board")
         assert "closed; hold" in closed
         assert "noted that Corral was right" in closed
