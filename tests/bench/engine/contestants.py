@@ -37,7 +37,7 @@ def recipes(threads: int, folder: Path, port: int) -> dict[str, Recipe]:
     """All contestants by name; ``folder`` takes what ours writes."""
     ours = (sys.executable, "-m", "engine", "--replica", "bench", "--model", "smollm2", "--served-name", "bench",
             "--listen", f"127.0.0.1:{port}", "--beat", folder / f"beat-{port}", "--threads", threads,
-            "--kv-mib", 512, "--canary-s", 0)  # fmt: skip
+            "--kv-mib", 512, "--canary-s", 0, "--step-tokens", 512)  # fmt: skip
     shim = (python("transformers"), HERE / "peer_server.py")
     at = ("--port", port, "--threads", threads)
     found = (
