@@ -13,6 +13,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -85,13 +86,15 @@ def questions(nodes: int, count: int, until: float) -> dict[str, Question]:
         "since= an hour ago": EventFilter(since=until - 3600),
         "since= and until= of one old hour": EventFilter(since=until - MONTH_S / 2, until=until - MONTH_S / 2 + 3600),
     }
-    found: dict[str, Question] = {
-        text: lambda connection, each=each: pages.events_before(connection, each, None, 100)
-        for text, each in wanted.items()
-    }
+    found: dict[str, Question] = {text: partial(newest, each) for text, each in wanted.items()}
     found["cursor= in the middle"] = lambda each: pages.events_before(each, EventFilter(), count // 2, 100)
     found["explain of a GPU"] = lambda each: read.gpu_lines(each, f"GPU-{name}-0")
     return found
+
+
+async def newest(wanted: EventFilter, connection: Any) -> Any:
+    """A first page."""
+    return await pages.events_before(connection, wanted, None, 100)
 
 
 async def measure(options: argparse.Namespace, folder: Path) -> None:
