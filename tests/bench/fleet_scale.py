@@ -2,7 +2,8 @@
 
     python -m tests.bench.fleet_scale [--nodes 12500] [--seconds 60] [--faults 750] [--events 200000] [--database URL]
 
-A real controller process on loopback, and a load generator that speaks HTTP over kept connections. In this order:
+On PostgreSQL the password is where PGPASSFILE says. A real controller process on loopback, and a load generator that
+speaks HTTP over kept connections. In this order:
 
     join        every node reports for the first time, with its inventory and the readings of its GPUs
     settle      heartbeats, until those who fell silent while the others joined are live again and nobody waits
