@@ -88,7 +88,3 @@ class Gate:
     def exit(self, at: float) -> None:
         """Exit when the last request has ended, at ``at`` (monotonic) at the latest. Never later than said before."""
         self.exit_at = at if self.exit_at is None else min(at, self.exit_at)
-
-    def over(self, now: float) -> bool:
-        """Whether the time for the requests under way has run out."""
-        return self.exit_at is not None and now >= self.exit_at

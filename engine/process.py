@@ -5,8 +5,10 @@ import logging
 import signal
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
+from engine.beat import beat_of
 from engine.config import EngineConfig
 from engine.location import locate
 from engine.pulse import Pulse
@@ -44,7 +46,7 @@ async def serve(config: EngineConfig, load: "Callable[[], Loaded]") -> tuple[int
     token = read_token(config.token_file)
     service = Service(config, load, SystemClock())
     _obey_signals(service)
-    pulse = Pulse(config.beat, service.beat)
+    pulse = Pulse(config.beat, partial(beat_of, service))
     service.steps.after_step = service.on_change = pulse.write
     runner = await listen(application(service, token), config.listen, token=token, cancel_on_disconnect=True)
     log.info("listening", extra={"replica": config.replica, "address": runner.addresses[0], "model": config.model})

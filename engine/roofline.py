@@ -82,11 +82,6 @@ class Cost(msgspec.Struct, frozen=True):
         """Read and written."""
         return self.read + self.written
 
-    @property
-    def intensity(self) -> float | None:
-        """Operations a byte; None of nothing."""
-        return self.flops / self.bytes if self.bytes else None
-
 
 def cost(shape: Shape, spans: Iterable[tuple[int, int]], sampled: int) -> Cost:
     """The cost of a step: ``spans`` has (cached tokens, new tokens) of each sequence, ``sampled`` rows get logits."""

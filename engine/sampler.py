@@ -108,9 +108,14 @@ def sample(logits: torch.Tensor, rows: list[Row]) -> Sampled:
     return Sampled(tokens, logits.amax(dim=-1).isnan(), rows, _likely(logits, tokens, rows))
 
 
+def at_hand(values: torch.Tensor) -> bool:
+    """Whether they can be looked at without waiting for a device."""
+    return values.device.type == "cpu"
+
+
 def _first_best(scores: torch.Tensor) -> torch.Tensor:
     """The best token of each row; of equals the first."""
-    if scores.device.type == "cpu" and scores.dtype == torch.float32:  # numpy's is vectorised: 26 times as fast
+    if at_hand(scores) and scores.dtype == torch.float32:  # numpy's is vectorised: 26 times as fast
         return torch.from_numpy(scores.numpy().argmax(axis=-1))
     return scores.argmax(dim=-1)
 
@@ -155,7 +160,7 @@ def _nucleus(chances: torch.Tensor, rules: list[Sampling]) -> torch.Tensor:
     places = put(limited, chances)
     some = chances[places]
     enough = _column([rules[number].top_p for number in limited], chances, torch.float64)
-    if chances.device.type == "cpu":
+    if at_hand(chances):
         floor = _floor(some.topk(min(_SHORT_LIST, some.shape[1])).values, enough)
         short = floor[:, 0] < 0
         if bool(short.any()):

@@ -2,8 +2,6 @@
 
 import asyncio
 import logging
-import os
-import time
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -12,13 +10,12 @@ from engine.answer import Choice, Piece
 from engine.answers import Answers
 from engine.config import EngineConfig
 from engine.gate import Gate, Unavailable
-from engine.health.outcome import Outcome, Run
+from engine.health.outcome import Run
 from engine.health.verdicts import exit_of, last_words
 from engine.loop import StepLoop
 from engine.metrics import EngineMetrics
 from engine.requests import BadRequest
 from engine.sequence import Finish
-from vocab.beat import Beat
 from vocab.catalogue.exits import EngineExit
 from vocab.clock import Clock
 from vocab.errors import CorralError
@@ -184,41 +181,6 @@ class Service:
         return self.steps.alive, "ok" if self.steps.alive else "the step loop has stopped"
 
     # ---- what others see ----
-
-    def beat(self) -> Beat:
-        """The pulse of this moment. Called by other threads; waits for nobody."""
-        running, waiting, oldest = self.steps.queues()
-        times = self.steps.times
-        closed = self.gate.closed_by
-        canary = self.loaded.canary if self.loaded is not None else None
-        wrong = canary.wrong if canary is not None else None
-        watch = self.loaded.watch if self.loaded is not None else None
-        return Beat(
-            pid=os.getpid(),
-            ready=self.gate.loaded and not self.gate.failed,
-            admitting=not closed,
-            draining=closed == "draining",
-            step=times.count,
-            tokens=self.steps.tokens,
-            running=running,
-            waiting=waiting,
-            open_requests=self.gate.open_requests,
-            oldest_wait_since_ns=int(oldest * 1e9),
-            last_step_ns=times.last_ns,
-            written_ns=time.monotonic_ns(),
-            p999_step_ns=times.p999_ns,
-            requests_ok=self.ok,
-            requests_failed=self.failed,
-            kv_ratio=self.steps.kv_ratio,
-            error_code=int(getattr(self.steps.failure, "error_code", 0) or 0),
-            step_began_ns=times.began_ns,
-            over_floor=(watch.over_floor if watch is not None else None) or 0.0,
-            over_usual=(watch.over_usual if watch is not None else None) or 0.0,
-            canaries=canary.runs if canary is not None else 0,
-            wrong_product=wrong is not None and wrong.has(Outcome.WRONG_PRODUCT),
-            wrong_answer=wrong is not None and wrong.has(Outcome.WRONG_ANSWER),
-            wrong_weights=wrong is not None and wrong.has(Outcome.WRONG_WEIGHTS),
-        )
 
     def _refresh_metrics(self) -> None:
         running, waiting, _ = self.steps.queues()

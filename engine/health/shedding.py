@@ -13,12 +13,10 @@ class StepBudget:
     def __init__(self, full: int) -> None:
         self.full = full
         self.now = full
-        self.shortages = 0
         self._calm = 0
 
     def shrink(self) -> bool:
         """A step found no memory: halve the budget. False if it cannot become smaller."""
-        self.shortages += 1
         self._calm = 0
         if self.now <= 1:
             return False

@@ -1,11 +1,50 @@
 """The sampler's law written down once more, for one row, in numpy: slow, plain, and what the tests hold it to."""
 
+from typing import Any
+
 import numpy as np
 
-from engine.sampler import uniform
-from engine.sequence import Sequence
+from engine.sampler import Row, uniform
+from engine.sequence import Sampling, Sequence
 
 Floats = np.ndarray
+VOCAB = 60
+PROMPT = [3, 5, 5, 9]
+
+
+def request(prompt: list[int] | None = None, generated: list[int] | None = None, **wish: Any) -> Sequence:
+    """A sequence with this rule."""
+    rule = Sampling(**{"max_tokens": 50, **wish})
+    return Sequence("a", prompt or PROMPT, rule, 0.0, generated=generated or [])
+
+
+def row(sequence: Sequence) -> Row:
+    """Its next token."""
+    return Row(sequence, len(sequence.tokens))
+
+
+WISHES: list[dict[str, Any]] = [
+    {},
+    {"temperature": 1.0},
+    {"temperature": 0.3},
+    {"temperature": 1.7, "top_k": 5},
+    {"temperature": 1.0, "top_k": 1},
+    {"temperature": 1.0, "top_k": VOCAB},
+    {"temperature": 1.0, "top_p": 0.8},
+    {"temperature": 2.0, "top_p": 1e-6},
+    {"temperature": 1.0, "min_p": 0.1},
+    {"temperature": 1.0, "min_p": 1.0},
+    {"temperature": 1.5, "top_k": 20, "top_p": 0.7, "min_p": 0.02},
+    {"presence_penalty": 1.5},
+    {"frequency_penalty": -0.9},
+    {"repetition_penalty": 1.8},
+    {"repetition_penalty": 0.6, "frequency_penalty": 0.5, "presence_penalty": -1.0},
+    {"logit_bias": ((4, 100.0), (5, -100.0))},
+    {"logit_bias": ((4, 2.5),), "temperature": 1.0, "repetition_penalty": 1.3, "top_p": 0.9},
+    {"min_tokens": 9, "stop_ids": frozenset({1, 2}), "temperature": 1.0},
+    {"min_tokens": 2, "stop_ids": frozenset({1, 2}), "temperature": 1.0},
+]
+SAID = [7, 7, 8, 3, 40]
 
 
 def logprobs(logits: Floats) -> Floats:

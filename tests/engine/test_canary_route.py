@@ -3,6 +3,7 @@
 import asyncio
 from pathlib import Path
 
+from engine.beat import beat_of
 from tests.engine.health.made import flip, weights_of
 from tests.engine.replica import replica, settings
 
@@ -13,7 +14,7 @@ async def test_a_clean_replica_passes_on_demand_and_tells(tiny_model: Path) -> N
         status, told, _ = await here.call("POST", "/canary", {})
         assert (status, told["outcome"], told["text"]) == (200, "passed", "")
         assert [check["outcome"] for check in told["checks"]] == ["passed"] * 3
-        beat = here.service.beat()
+        beat = beat_of(here.service)
         assert (beat.canaries, beat.wrong_product, beat.wrong_answer, beat.wrong_weights) == (2, False, False, False)
         assert beat.admitting
         _, text, _ = await here.call("GET", "/metrics")
@@ -23,7 +24,7 @@ async def test_a_clean_replica_passes_on_demand_and_tells(tiny_model: Path) -> N
 async def test_a_canary_on_demand_takes_its_turns_between_steps(tiny_model: Path) -> None:
     async with replica(settings(tiny_model), paced=True) as here:
         work = asyncio.create_task(here.complete(max_tokens=60, ignore_eos=True))
-        await here.until(lambda: here.service.beat().running == 1)
+        await here.until(lambda: beat_of(here.service).running == 1)
         told = asyncio.create_task(here.call("POST", "/canary", {}))
         here.pace.free()  # type: ignore[union-attr]
         assert (await told)[1]["outcome"] == "passed"
@@ -39,7 +40,7 @@ async def test_one_that_computes_wrong_takes_no_new_work_and_says_so_everywhere(
         assert (await here.call("GET", "/ready"))[1]["reason"] == "corrupt"
         status, body, headers = await here.complete()
         assert (status, body["error"]["code"], "Retry-After" in headers) == (503, "corrupt", True)
-        beat = here.service.beat()
+        beat = beat_of(here.service)
         assert (beat.wrong_weights, beat.wrong_answer, beat.wrong_product, beat.admitting) == (True, True, False, False)
         flip(weights_of(here.service.loaded)["0.out"], 3, 30)
         assert (await here.call("POST", "/canary", {}))[1]["outcome"] == "passed"
@@ -48,9 +49,9 @@ async def test_one_that_computes_wrong_takes_no_new_work_and_says_so_everywhere(
 
 async def test_an_idle_replica_looks_at_itself_now_and_then(tiny_model: Path) -> None:
     async with replica(settings(tiny_model, canary_s=0.05)) as here:
-        await here.until(lambda: here.service.beat().canaries >= 3)
+        await here.until(lambda: beat_of(here.service).canaries >= 3)
         assert (await here.complete())[0] == 200
-        assert here.service.beat().step > 0
+        assert beat_of(here.service).step > 0
 
 
 async def test_while_it_loads_there_is_no_canary_yet(tiny_model: Path) -> None:

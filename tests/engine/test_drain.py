@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from engine.beat import beat_of
 from engine.sequence import Finish
 from tests.engine.replica import Replica, events, replica, settings
 
@@ -136,7 +137,7 @@ async def test_a_replica_whose_step_loop_failed_says_so_and_ends(tiny_model: Pat
         assert await readiness(here) == {(503, False, "failed")}
         assert await here.over == 1
         assert here.service.failed in {1, 2}  # the second may already find the gate closed
-        assert not here.service.beat().ready
+        assert not beat_of(here.service).ready
 
 
 async def test_a_stream_that_breaks_is_not_called_done(tiny_model: Path) -> None:
@@ -158,15 +159,15 @@ async def test_the_beat_tells_the_state_and_what_waits_although_no_step_ends(tin
     async with replica(settings(tiny_model, max_running=1), paced=True) as here:
         tasks = [asyncio.create_task(here.complete(max_tokens=2)) for _ in range(3)]
         await here.until(lambda: here.service.gate.open_requests == 3)
-        await here.until(lambda: here.service.beat().waiting == 2)
-        beat = here.service.beat()
+        await here.until(lambda: beat_of(here.service).waiting == 2)
+        beat = beat_of(here.service)
         assert (beat.ready, beat.admitting, beat.running, beat.step, beat.last_step_ns) == (True, True, 1, 0, 0)
         assert beat.oldest_wait_since_ns > 0
         here.service.gate.fence()
-        assert not here.service.beat().admitting
+        assert not beat_of(here.service).admitting
         here.pace.free()
         await asyncio.gather(*tasks)
-        beat = here.service.beat()
+        beat = beat_of(here.service)
         assert (beat.running, beat.waiting, beat.requests_ok, beat.tokens) == (0, 0, 3, 6)
         assert beat.last_step_ns > 0
         assert beat.p999_step_ns > 0

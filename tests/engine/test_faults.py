@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.beat import beat_of
 from engine.sequence import Step
 from tests.engine.health.test_verdicts import accelerator_error
 from tests.engine.replica import Replica, replica, settings
@@ -40,7 +41,7 @@ async def test_a_sticky_error_ends_the_process_with_its_reason_and_is_not_tried_
         status, body, _ = await here.complete()
         assert (status, body["error"]["code"]) == (503, "failed")
         assert await here.over == exit_code
-        beat = here.service.beat()
+        beat = beat_of(here.service)
         assert (beat.error_code, beat.ready, beat.admitting) == (code, False, False)
         assert here.service.farewell.startswith(words)
 
@@ -67,12 +68,12 @@ async def test_when_not_even_one_token_has_memory_it_ends_and_says_so(tiny_model
 async def test_a_step_that_hangs_shows_since_when_and_what_waits(tiny_model: Path) -> None:
     async with replica(settings(tiny_model, max_running=1), paced=True) as here:
         first = asyncio.create_task(here.complete(max_tokens=2))
-        await here.until(lambda: here.service.beat().step_began_ns > 0)
+        await here.until(lambda: beat_of(here.service).step_began_ns > 0)
         second = asyncio.create_task(here.complete(max_tokens=2))
-        await here.until(lambda: here.service.beat().waiting == 1)
-        one, two = here.service.beat(), here.service.beat()
+        await here.until(lambda: beat_of(here.service).waiting == 1)
+        one, two = beat_of(here.service), beat_of(here.service)
         assert one.step_began_ns == two.step_began_ns < two.written_ns
         assert (two.step, two.running, two.oldest_wait_since_ns > 0) == (0, 1, True)
         here.pace.free()  # type: ignore[union-attr]
         await asyncio.gather(first, second)
-        await here.until(lambda: here.service.beat().step_began_ns == 0)
+        await here.until(lambda: beat_of(here.service).step_began_ns == 0)

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from engine.beat import beat_of
 from engine.metrics import EngineMetrics
 from tests.engine.replica import events, replica, settings
 from vocab.metrics import ENGINE
@@ -102,7 +103,7 @@ async def test_steps_are_counted_from_shapes_and_an_unknown_board_has_no_mfu(tin
         await here.complete(list(range(5, 45)), max_tokens=20, ignore_eos=True)
         await here.complete(list(range(5, 45)), max_tokens=20, ignore_eos=True)
         _, text, _ = await here.call("GET", "/metrics")
-        beat = here.service.beat()
+        beat = beat_of(here.service)
     found = {
         sample.name + str(sample.labels.get("source", "")): sample.value
         for family in text_string_to_metric_families(text.decode())

@@ -57,7 +57,6 @@ def test_the_three_bounds() -> None:
 def test_of_an_unknown_device_nothing_is_said() -> None:
     assert Roof().ridge is None
     assert Roof().floor(Cost(1, 1, 1), 1) is None
-    assert Cost().intensity is None
 
 
 def test_smollm2_on_an_h200_is_bound_by_launches_and_qwen3_14b_by_memory() -> None:

@@ -7,21 +7,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine import sampler
 from engine.sampler import Row, sample, uniform
-from engine.sequence import Sampling, Sequence
-from tests.engine.reference import chances, logprobs, pick
-
-VOCAB = 60
-PROMPT = [3, 5, 5, 9]
-
-
-def request(prompt: list[int] | None = None, generated: list[int] | None = None, **wish: Any) -> Sequence:
-    rule = Sampling(**{"max_tokens": 50, **wish})
-    return Sequence("a", prompt or PROMPT, rule, 0.0, generated=generated or [])
-
-
-def row(sequence: Sequence) -> Row:
-    return Row(sequence, len(sequence.tokens))
+from engine.sequence import Sequence
+from tests.engine.reference import SAID, VOCAB, WISHES, chances, logprobs, pick, request, row
 
 
 def one(logits: torch.Tensor, sequence: Sequence) -> int:
@@ -38,30 +27,6 @@ def draws(logits: list[float], count: int, **wish: Any) -> Counter[int]:
     return Counter(sample(tensor, [Row(sequence, position)]).host()[0] for position in range(count))
 
 
-WISHES: list[dict[str, Any]] = [
-    {},
-    {"temperature": 1.0},
-    {"temperature": 0.3},
-    {"temperature": 1.7, "top_k": 5},
-    {"temperature": 1.0, "top_k": 1},
-    {"temperature": 1.0, "top_k": VOCAB},
-    {"temperature": 1.0, "top_p": 0.8},
-    {"temperature": 2.0, "top_p": 1e-6},
-    {"temperature": 1.0, "min_p": 0.1},
-    {"temperature": 1.0, "min_p": 1.0},
-    {"temperature": 1.5, "top_k": 20, "top_p": 0.7, "min_p": 0.02},
-    {"presence_penalty": 1.5},
-    {"frequency_penalty": -0.9},
-    {"repetition_penalty": 1.8},
-    {"repetition_penalty": 0.6, "frequency_penalty": 0.5, "presence_penalty": -1.0},
-    {"logit_bias": ((4, 100.0), (5, -100.0))},
-    {"logit_bias": ((4, 2.5),), "temperature": 1.0, "repetition_penalty": 1.3, "top_p": 0.9},
-    {"min_tokens": 9, "stop_ids": frozenset({1, 2}), "temperature": 1.0},
-    {"min_tokens": 2, "stop_ids": frozenset({1, 2}), "temperature": 1.0},
-]
-SAID = [7, 7, 8, 3, 40]
-
-
 @pytest.mark.parametrize("wish", WISHES, ids=str)
 @pytest.mark.parametrize("seed", range(4))
 def test_a_choice_is_the_one_of_the_written_law(wish: dict[str, Any], seed: int) -> None:
@@ -69,6 +34,36 @@ def test_a_choice_is_the_one_of_the_written_law(wish: dict[str, Any], seed: int)
     sequence = request(generated=SAID, seed=seed, **wish)
     expected = pick(logits.numpy(), sequence, len(sequence.tokens))
     assert one(logits, sequence) == expected
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_what_a_gpu_computes_without_being_waited_for_is_the_same(
+    dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All rules in one batch, on the way that a device takes, of logits as it has them."""
+    monkeypatch.setattr(sampler, "at_hand", lambda _: False)
+    sequences = [request(generated=SAID, seed=seed, logprobs=2, **wish) for seed in range(8) for wish in WISHES]
+    logits = random_logits(11, len(sequences)).to(dtype)
+    found = sample(logits, [row(sequence) for sequence in sequences]).sent().host()
+    law = [
+        pick(scores, sequence, len(sequence.tokens))
+        for scores, sequence in zip(logits.float().numpy(), sequences, strict=True)
+    ]
+    assert found == law
+    assert all(len(sequence.logprobs) == 1 for sequence in sequences)
+
+
+@pytest.mark.parametrize("here", [True, False])
+def test_among_logits_that_are_no_numbers_some_token_is_chosen_and_it_is_said(
+    here: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sampler, "at_hand", lambda _: here)
+    sequences = [request(**wish) for wish in WISHES]
+    logits = random_logits(2, len(sequences))
+    logits[:, 17] = float("nan")
+    logits[::3] = float("nan")
+    assert all(0 <= token < VOCAB for token in sample(logits, [row(sequence) for sequence in sequences]).host())
+    assert all(sequence.corrupt for sequence in sequences)
 
 
 @given(st.lists(st.integers(0, len(WISHES) - 1), min_size=1, max_size=8), st.integers(0, 1000))

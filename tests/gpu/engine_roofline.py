@@ -43,9 +43,12 @@ from engine.blocks import BlockPool  # noqa: E402 - as above
 from engine.model import Forward, Model, weight_shapes  # noqa: E402 - as above
 from engine.roofline import cost, shape_of  # noqa: E402 - as above
 from engine.runner import Runner  # noqa: E402 - as above
+from engine.sampler import sample  # noqa: E402 - as above
 from engine.scheduler import Scheduler  # noqa: E402 - as above
 from engine.sequence import Sampling, Span, Step  # noqa: E402 - as above
 from engine.sequence import Sequence as Request  # noqa: E402 - as above
+from tests.engine.reference import SAID, VOCAB, WISHES, pick, row  # noqa: E402 - as above
+from tests.engine.reference import request as ruled  # noqa: E402 - as above
 
 DEVICE = torch.device("cpu" if REHEARSE else "cuda")
 LLAMA_8B = Architecture("llama", 128256, 4096, 14336, 32, 32, 8, 128, 8192, 1e-5, Rope(500_000.0))
@@ -168,6 +171,24 @@ def kernels(table: Table) -> None:
         engine = Engine(arch, torch.float32, rows=4, tokens=128, longest=128, graphs=graphs)
         answers.append(serve(engine, [request(str(n), 3 + n, 3) for n in range(3)], rows=4, tokens=64, depth=1)[1])
     table.check("graphs", "tokens of 3 requests", answers[0] == answers[1], f"{sum(map(len, answers[0]))} tokens")
+
+
+def sampling(table: Table) -> None:
+    """Every rule of the sampler in one batch beside the same law in numpy; NaN; the time that the rules take."""
+    rows = [row(ruled(generated=SAID, seed=seed, logprobs=2, **wish)) for seed in range(16) for wish in WISHES]
+    logits = torch.randn(len(rows), VOCAB, generator=torch.Generator().manual_seed(0)) * 3
+    law = [pick(logits[n].numpy(), one.sequence, one.position) for n, one in enumerate(rows)]
+    found = sample(logits.to(DEVICE), rows).sent().host()
+    right = sum(one == other for one, other in zip(found, law, strict=True))
+    table.check("sampler", "all rules, float32", right >= 0.99 * len(rows), f"{right} of {len(rows)} rows")
+    found = sample((logits * float("nan")).to(DEVICE), rows).sent().host()
+    said = all(0 <= token < VOCAB and one.sequence.corrupt for token, one in zip(found, rows, strict=True))
+    table.check("sampler", "logits that are no numbers", said, "a token of the vocabulary, and it is said")
+    many = torch.randn(BATCHES[-1], QWEN3_06B.vocab, device=DEVICE).to(torch.bfloat16)
+    for name, wish in (("greedy", {}), ("top-p", {"temperature": 1.0, "top_p": 0.9}), ("logprobs", {"logprobs": 5})):
+        asked = [row(ruled(seed=n, **wish)) for n in range(len(many))]
+        took = timed(partial(sample, many, asked))
+        table.row("sampler", f"{name}, {len(many)} rows of {QWEN3_06B.vocab}", f"{took * 1e6:,.0f} us")
 
 
 def roofs(table: Table) -> tuple[float, float]:
@@ -293,6 +314,7 @@ def main() -> int:
     table = Table()
     began = time.monotonic()
     kernels(table)
+    sampling(table)
     copied, multiplied = roofs(table)
     steps(table, copied, multiplied)
     serving(table)
