@@ -5,6 +5,7 @@ import sys
 
 import click
 
+from corral.manual import told
 from vocab.errors import CorralError
 
 COMMANDS = {
@@ -59,7 +60,7 @@ class Lazy(click.Group):
             return None
         command = importlib.import_module(f"corral.commands.{cmd_name}").command
         assert isinstance(command, click.Command)
-        return command
+        return told(cmd_name, command)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of commands, without importing any."""
@@ -67,14 +68,16 @@ class Lazy(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
 
-@click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80})
 @click.version_option(package_name="corral")
 def cli() -> None:
     """Corral keeps a fleet of GPUs that serve models honest and serving.
 
     Commands that ask the controller find it at CORRAL_URL (http://127.0.0.1:7400 unless set) and send the token in
-    CORRAL_TOKEN_FILE; at an https address CORRAL_TLS_CA, CORRAL_TLS_CERT and CORRAL_TLS_KEY count. Exit codes: 0 ok,
-    1 found something or the answer is no, 2 wrong usage or input, 3 unreachable, 4 refused.
+    CORRAL_TOKEN_FILE; at an https address CORRAL_TLS_CA, CORRAL_TLS_CERT and CORRAL_TLS_KEY count.
+
+    Exit codes of all commands: 0 done, 1 found something or the answer is no, 2 wrong usage or input, 3 unreachable,
+    4 refused.
     """
 
 

@@ -106,7 +106,7 @@ def _ordered(audit: Mapping[str, Any]) -> str:
 
 
 def _seen(events: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    counts = Counter(each["code"] for each in events if each["severity"] in WORTH and not each["injected"])
+    counts = Counter(each["code"] for each in events if each["severity"] in WORTH and not each.get("injected"))
     yield from (f"{count} × {code}" for code, count in counts.most_common(MOST))
 
 

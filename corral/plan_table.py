@@ -2,13 +2,15 @@
 
 from collections.abc import Iterator
 
+from corral.plan_cost import Cost
 from engine.capacity import GIB, Plan, Wish
 from vocab.catalogue.specs import Spec
 
 
-def text(model: str, spec: Spec, wish: Wish, plan: Plan) -> str:
+def text(model: str, spec: Spec, wish: Wish, plan: Plan, cost: Cost | None = None) -> str:
     """The whole answer."""
-    return "\n".join(f"{name:<20}{words}".rstrip() for name, words in _rows(model, spec, wish, plan))
+    rows = [*_rows(model, spec, wish, plan), *(_cost(cost) if cost is not None else ()), *_notes()]
+    return "\n".join(f"{name:<20}{words}".rstrip() for name, words in rows)
 
 
 def _rows(model: str, spec: Spec, wish: Wish, plan: Plan) -> Iterator[tuple[str, str]]:
@@ -29,6 +31,17 @@ def _rows(model: str, spec: Spec, wish: Wish, plan: Plan) -> Iterator[tuple[str,
     yield "ridge point", f"{plan.ridge:,.0f} operations a byte; a batch of {plan.ridge_rows:,.0f} when decoding"
     for number, (tier, seconds) in enumerate(plan.load_s.items()):
         yield "loading, at least" if number == 0 else "", f"{_time(seconds):>9} from {tier}"
+
+
+def _cost(cost: Cost) -> Iterator[tuple[str, str]]:
+    """For a million tokens."""
+    parts = (("output, all requests", cost.output), ("output, one request", cost.output_alone), ("input", cost.input))
+    known = [f"{price:,.3f} for {what}" for what, price in parts if price is not None]
+    for number, words in enumerate(known or ["no bound is known"]):
+        yield "1M tokens, at least" if number == 0 else "", words
+
+
+def _notes() -> Iterator[tuple[str, str]]:
     yield "", "Times are bounds that no software beats. Memory is nominal:"
     yield "", "driver and ECC keep 1-6 %; --memory-gib takes what is there."
 

@@ -3,19 +3,28 @@
 from typing import Any
 
 import click
+import msgspec
 
 from corral.ask import ask
+from corral.terminal import say
 
 dry_run_option = click.option("--dry-run", is_flag=True, help="Only say what it would do: who goes where, how long.")
 
 
-def order(url: str, method: str, path: str, body: dict[str, Any], *, dry_run: bool) -> Any:
-    """Give the order and return the answer; or, on a dry run, print what it would lead to and return None."""
+def order(
+    url: str, method: str, path: str, body: dict[str, Any], *, dry_run: bool = False, as_json: bool = False
+) -> Any:
+    """Give the order and return the answer; None where all is said: on a dry run, which prints what it would lead to,
+    and as JSON, which is the answer itself.
+    """
+    answer = ask(url, method, path, body=body, **({"dry_run": 1} if dry_run else {}))
+    if as_json:
+        say(msgspec.json.encode(answer))
+        return None
     if not dry_run:
-        return ask(url, method, path, body=body)
-    seen = ask(url, method, path, body=body, dry_run=1)
-    for line in told(seen):
-        click.echo(line)
+        return answer
+    for line in told(answer):
+        say(line)
     return None
 
 

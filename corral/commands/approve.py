@@ -2,8 +2,9 @@
 
 import click
 
-from corral.ask import url_option
+from corral.ask import json_option, url_option
 from corral.preview import dry_run_option, order
+from corral.terminal import say
 
 
 @click.command(help="Allow an action that waits for a person (see `corral status`).")
@@ -11,7 +12,9 @@ from corral.preview import dry_run_option, order
 @click.option("--reason", default="approved by an operator", show_default=True, help="Why; it is kept in the audit.")
 @dry_run_option
 @url_option
-def command(action: str, reason: str, dry_run: bool, url: str) -> None:
+@json_option
+def command(action: str, reason: str, dry_run: bool, url: str, as_json: bool) -> None:
     """Approve."""
-    if order(url, "POST", "/api/v1/approvals", {"action": action, "reason": reason}, dry_run=dry_run) is not None:
-        click.echo(f"{action} approved")
+    body = {"action": action, "reason": reason}
+    if order(url, "POST", "/api/v1/approvals", body, dry_run=dry_run, as_json=as_json) is not None:
+        say(f"{action} approved")

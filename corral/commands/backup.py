@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from corral.files import force_option, refuse_to_replace
+from corral.terminal import say
 
 CONFIG = Path("/etc/corral/controller.toml")
 
@@ -35,4 +36,4 @@ def command(file: Path, config: Path, *, force: bool) -> None:
 
     place = read(config).place
     rows = asyncio.run(backup(place, file))
-    click.echo(f"{rows} rows of {place} are in {file}")
+    say(f"{rows} rows of {place} are in {file}")

@@ -5,8 +5,9 @@ from pathlib import Path
 import click
 import msgspec
 
-from corral.ask import GPU_NAMES, ask, download, find_gpu, url_option
+from corral.ask import GPU_NAMES, ask, download, find_gpu, json_option, url_option
 from corral.files import force_option, refuse_to_replace
+from corral.terminal import say
 from vocab.events import rfc3339
 
 HELP = f"""Pack the evidence of an incident (its id) or of a GPU into one tar: the timeline as JSON lines and as text,
@@ -24,19 +25,21 @@ At each quarantine the controller that decides writes one by itself: --list show
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="The file; left out: corral-NAME.tar here.")
 @force_option
 @url_option
-def command(of: str | None, listed: bool, output: Path | None, url: str, *, force: bool) -> None:
+@json_option
+def command(of: str | None, listed: bool, output: Path | None, url: str, *, force: bool, as_json: bool) -> None:
     """Write the tar, and say where."""
     if listed or of is None:
         if of is not None or not listed:
             raise click.UsageError("name an incident, a GPU or a bundle; or give --list alone")
-        _list(url)
+        _list(url, as_json=as_json)
         return
     kind = {"i-": "incidents", "b-": "bundles"}.get(of[:2], "gpus")
     name = find_gpu(url, of) if kind == "gpus" else of
     path = output or Path(f"corral-{name}.tar")
     refuse_to_replace(path, force=force)
     size = download(url, f"/api/v1/{kind}/{name}" + ("" if kind == "bundles" else "/bundle"), path)
-    click.echo(f"{path}: {size} bytes; its README says what is in it and what is missing")
+    told = f"{path}: {size} bytes; its README says what is in it and what is missing"
+    say(msgspec.json.encode({"file": str(path), "bytes": size}) if as_json else told)
 
 
 class _Row(msgspec.Struct, frozen=True):
@@ -51,11 +54,15 @@ class _Row(msgspec.Struct, frozen=True):
     waits_for: tuple[str, ...] = ()
 
 
-def _list(url: str) -> None:
+def _list(url: str, *, as_json: bool) -> None:
+    if as_json:
+        for each in ask(url, "GET", "/api/v1/bundles"):
+            say(msgspec.json.encode(each))
+        return
     rows = ask(url, "GET", "/api/v1/bundles", list[_Row])
     for row in rows:
         lacks = f"{len(row.missing)} missing" if row.missing else "whole"
         waits = f", waits for {', '.join(row.waits_for)}" if row.waits_for else ""
-        click.echo(f"{row.id}  {rfc3339(row.at)}  {row.subject}  {row.of}  {row.bytes} bytes, {lacks}{waits}")
+        say(f"{row.id}  {rfc3339(row.at)}  {row.subject}  {row.of}  {row.bytes} bytes, {lacks}{waits}")
     if not rows:
-        click.echo("no bundle was written by this controller")
+        say("no bundle was written by this controller")

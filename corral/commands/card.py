@@ -8,6 +8,7 @@ import msgspec
 
 from corral.ask import ask, find_gpu, json_option, url_option
 from corral.commands.explain import story
+from corral.terminal import say
 from vocab.errors import InputError
 from vocab.lines import AnyLine
 
@@ -22,22 +23,22 @@ def command(card: str, url: str, as_json: bool) -> None:
     name = card if known else _gpu(url, card)
     told = ask(url, "GET", f"/api/v1/cards/{quote(name, safe='')}")
     if as_json:
-        click.echo(msgspec.json.encode(told))
+        say(msgspec.json.encode(told))
         return
     for gpu in told["gpus"]:
-        click.echo(f"{gpu['board'] or 'GPU'}, serial {gpu['serial'] or 'not told'}, {gpu['uuid']}")
-    click.echo("Places:")
+        say(f"{gpu['board'] or 'GPU'}, serial {gpu['serial'] or 'not told'}, {gpu['uuid']}")
+    say("Places:")
     for stay in told["places"]:
         until = _at(stay["until"]) if stay["until"] is not None else "now"
-        click.echo(f"  {_at(stay['since'])} to {until:19}  {stay['node']} {stay['pci']}  {stay['uuid'][:12]}")
-    click.echo("Faults:" if told["faults"] else "No fault is on record.")
+        say(f"  {_at(stay['since'])} to {until:19}  {stay['node']} {stay['pci']}  {stay['uuid'][:12]}")
+    say("Faults:" if told["faults"] else "No fault is on record.")
     for each in told["faults"]:
-        click.echo(f"  {each['events']:6}  {each['code']:22} last {_at(each['last'])}")
+        say(f"  {each['events']:6}  {each['code']:22} last {_at(each['last'])}")
     for part in ("holds", "repairs", "verdicts"):
         if told[part]:
-            click.echo(f"{part.capitalize()}:")
+            say(f"{part.capitalize()}:")
         for line in msgspec.convert(told[part], list[AnyLine]):
-            click.echo(f"  {story(line)}")
+            say(f"  {story(line)}")
 
 
 def _gpu(url: str, name: str) -> str:

@@ -3,14 +3,7 @@
 import click
 from click.shell_completion import get_completion_class
 
-HELP = """Print the script with which SHELL completes commands and options of `corral`.
-
-\b
-Example: bash   corral completion bash > /etc/bash_completion.d/corral
-         zsh    corral completion zsh > "${fpath[1]}/_corral"
-         fish   corral completion fish > ~/.config/fish/completions/corral.fish
-
-Exit codes: 0 ok, 2 wrong usage."""
+HELP = """Print the script with which SHELL completes commands and options of `corral`."""
 VARIABLE = "_CORRAL_COMPLETE"
 
 

@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 HELP = f"""Check GPUs actively: all of this node, or those that you name (an index, a UUID or a part of one).
 
 \b
-quick   seconds, harmless beside serving: it opens, ECC and remap are clean, PCIe and NVLink at full width,
-        exact products
-medium  a minute or two, on GPUs that are held and empty: memory, copies, rate of products, sum over NVLink
+quick   seconds, harmless beside serving: it opens, ECC and remap are clean,
+        PCIe and NVLink at full width, exact products
+medium  a minute or two, on GPUs that are held and empty: memory, copies,
+        rate of products, sum over NVLink
 burn    minutes of full power, on a node that serves nothing
 
 Where DCGM is installed its diagnostics of level 1, 2 or 3 run too; the last may take an hour. A GPU is held with
 `corral drain`. Ctrl-C ends the run.
 
-Asks the agent of the node, as the controller knows it, or at {AGENT}. Exit code 0: no problem; 1: a problem;
-3: the agent does not answer; 4: refused, with the reason."""
+Asks the agent of the node, as the controller knows it, or at {AGENT}."""
 
 QUIET_S = 4000.0  # DCGM's long level may take an hour, and says nothing meanwhile
 

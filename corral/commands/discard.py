@@ -2,8 +2,9 @@
 
 import click
 
-from corral.ask import url_option
+from corral.ask import json_option, url_option
 from corral.preview import dry_run_option, order
+from corral.terminal import say
 
 
 @click.command(help="After you have looked: drop the cordons and repairs that wait for room. They need fresh evidence "
@@ -11,7 +12,8 @@ from corral.preview import dry_run_option, order
 @click.option("--reason", required=True, help="What you found; it is kept in the audit.")
 @dry_run_option
 @url_option
-def command(reason: str, dry_run: bool, url: str) -> None:
+@json_option
+def command(reason: str, dry_run: bool, url: str, as_json: bool) -> None:
     """Discard."""
-    if order(url, "POST", "/api/v1/discards", {"reason": reason}, dry_run=dry_run) is not None:
-        click.echo("discarded: what waited for room needs fresh evidence; budgets count anew, demoted rules act again")
+    if order(url, "POST", "/api/v1/discards", {"reason": reason}, dry_run=dry_run, as_json=as_json) is not None:
+        say("discarded: what waited for room needs fresh evidence; budgets count anew, demoted rules act again")

@@ -10,7 +10,7 @@ CONFIG = Path("/etc/corral/agent.toml")
 
 HELP = """Look at this node: driver, kernel log, DCGM, services, clock, controller, and what an agent lacks to see all.
 
-Best run as the agent's user. Exit code 1 if something is missing. It needs no GPU and never waits for a driver."""
+Best run as the agent's user. It needs no GPU and never waits for a driver."""
 
 
 @click.command(help=HELP)

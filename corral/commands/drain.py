@@ -2,8 +2,9 @@
 
 import click
 
-from corral.ask import GPU_NAMES, find_gpu, url_option
+from corral.ask import GPU_NAMES, find_gpu, json_option, url_option
 from corral.preview import dry_run_option, order
+from corral.terminal import say
 
 HELP = f"""Hold a GPU (or node, or replica's GPUs), start its replicas elsewhere, and let the old ones end their
 requests and stop. Deployments stay at their floor: without a spare the drain waits.
@@ -19,8 +20,16 @@ requests and stop. Deployments stay at their floor: without a spare the drain wa
 @click.option("--force", is_flag=True, help="End a drain that is under way now; open requests end with an error.")
 @dry_run_option
 @url_option
+@json_option
 def command(
-    gpu: str | None, node: str | None, replica: str | None, reason: str, force: bool, dry_run: bool, url: str
+    gpu: str | None,
+    node: str | None,
+    replica: str | None,
+    reason: str,
+    force: bool,
+    dry_run: bool,
+    url: str,
+    as_json: bool,
 ) -> None:
     """Order the drain."""
     named = {"gpu": gpu, "node": node, "replica": replica}
@@ -29,10 +38,10 @@ def command(
         raise click.UsageError("name one GPU, --node NODE or --replica REPLICA")
     subject = {"gpu": find_gpu(url, gpu)} if gpu is not None else given
     body = {"subject": subject, "reason": reason, "force": force}
-    answer = order(url, "POST", "/api/v1/drains", body, dry_run=dry_run)
+    answer = order(url, "POST", "/api/v1/drains", body, dry_run=dry_run, as_json=as_json)
     if answer is None:
         return
     lines = answer["lines"]
     placed = [line["id"] for line in lines if line["kind"] == "hold" and line["op"] == "placed"]
     holds = f"; hold {', '.join(placed)} placed" if placed else ""
-    click.echo(f"drain {'ordered' if lines else 'under way already'}{holds}; watch it with: corral status")
+    say(f"drain {'ordered' if lines else 'under way already'}{holds}; watch it with: corral status")

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from corral.ask import AGENT, CONTROLLER, ask, json_option
+from corral.terminal import say
 from vocab.errors import InputError, Unreachable
 
 AGENT_HELP = "The agent's address; unless given, the controller is asked, then the default port is tried."
@@ -37,11 +38,11 @@ def _cause(address: str | None, as_json: bool, body: dict[str, Any]) -> None:
     if as_json:
         import msgspec  # only this branch encodes
 
-        click.echo(msgspec.json.encode(answer))
+        say(msgspec.json.encode(answer))
         return
     records = len(answer["kernel_records"])
     what = f"{body['kind']} {body['code']}" if "code" in body else body["kind"]
-    click.echo(f"{what} on GPU {body['gpu']}: {records} kernel records written; see: corral explain {body['gpu']}")
+    say(f"{what} on GPU {body['gpu']}: {records} kernel records written; see: corral explain {body['gpu']}")
 
 
 DCGM_HELP = """Let the node's DCGM host engine tell a VALUE of a FIELD (by its number) of a GPU.
@@ -71,14 +72,20 @@ def xid(code: int, gpu: int, pid: int | None, process: str | None, agent: str | 
 @click.argument("value", type=float)
 @gpu_option
 @click.option("--agent", envvar="CORRAL_AGENT_URL", default=AGENT, show_default=True, help="The agent's address.")
-def dcgm(field: int, value: float, gpu: int, agent: str) -> None:
+@json_option
+def dcgm(field: int, value: float, gpu: int, agent: str, as_json: bool) -> None:
     """A field of DCGM's."""
     known = ask(agent, "GET", "/api/v1/node")["gpus"]
     uuid = next((str(one["gpu"]) for one in known if one["index"] == gpu), None)
     if uuid is None:
         raise InputError(f"--gpu: the node has no GPU {gpu}; see `corral status`")
-    ask(agent, "POST", "/api/v1/drills", body={"kind": "dcgm", "gpu": uuid, "field": field, "value": value})
-    click.echo(f"field {field} of GPU {gpu} is told as {value:g}; see, within half a minute: corral events")
+    answer = ask(agent, "POST", "/api/v1/drills", body={"kind": "dcgm", "gpu": uuid, "field": field, "value": value})
+    if as_json:
+        import msgspec  # only this branch encodes
+
+        say(msgspec.json.encode(answer))
+        return
+    say(f"field {field} of GPU {gpu} is told as {value:g}; see, within half a minute: corral events")
 
 
 def _simple(kind: str, text: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from corral.ask import ask_as, url_option
+from corral.terminal import say
 from vocab.errors import ConfigError
 from wire.disk import write_durably
 from wire.server import read_token
@@ -40,7 +41,7 @@ def command(node: str, token_file: Path, out: Path, owner: str | None, url: str)
     except (OSError, LookupError) as error:
         raise ConfigError(f"{out} cannot be written: {error}; the one-time token is used up, make another") from error
     token_file.unlink(missing_ok=True)
-    click.echo(f"node {node} has token {made['token']['id']} in {out}")
+    say(f"node {node} has token {made['token']['id']} in {out}")
 
 
 def _must_be_writable(out: Path) -> None:

@@ -9,6 +9,7 @@ import msgspec
 
 from corral.ask import GPU_NAMES, ask, find_gpu, json_option, url_option
 from corral.local import events_now, gpu_of, instead, local_option, node_now
+from corral.terminal import say
 from vocab.errors import Unreachable
 from vocab.events import Event
 from vocab.lines import EventLine
@@ -16,14 +17,7 @@ from vocab.lines import EventLine
 HELP = f"""List events, newest last. --follow goes on as they come, also over restarts of the controller, without a gap.
 An event that grows is printed again with its count.
 
-{GPU_NAMES}
-
-\b
-Example: corral events --gpu gpu-07/3
-         corral events --follow --json | jq .code
-         corral events --local
-
-Exit codes: 0 ok, 2 wrong usage, 3 unreachable, 4 refused."""
+{GPU_NAMES}"""
 
 
 @click.command(help=HELP)
@@ -73,7 +67,7 @@ async def _follow(url: str, after: int, gpu: str | None, known: set[tuple[str, i
 
 def _print(events: Iterable[Event], *, as_json: bool) -> None:
     for event in events:
-        click.echo(msgspec.json.encode(event) if as_json else line(event))
+        say(msgspec.json.encode(event) if as_json else line(event))
 
 
 def line(event: Event) -> str:

@@ -9,6 +9,7 @@ import msgspec
 
 from corral.ask import GPU_NAMES, ask, find_gpu, json_option, url_option
 from corral.local import events_now, gpu_of, instead, local_option, node_now
+from corral.terminal import say
 from vocab.activity import activity
 from vocab.errors import Unreachable
 from vocab.events import Event, epoch_s
@@ -34,13 +35,7 @@ HELP = f"""Tell what happened to a GPU: the raw evidence, each decision and why,
 
 {GPU_NAMES}
 
-With --local, or where no controller answers, this node's agent tells what it has seen and done itself.
-
-\b
-Example: corral explain gpu-07/3
-         corral explain 3 --local
-
-Exit codes: 0 ok, 2 wrong usage or no such GPU, 3 unreachable, 4 refused."""
+With --local, or where no controller answers, this node's agent tells what it has seen and done itself."""
 
 
 @click.command(help=HELP)
@@ -62,11 +57,11 @@ def command(gpu: str, url: str, *, as_json: bool, local: bool) -> None:
         uuid = gpu_of(node, gpu)
         lines, now = of_agent(uuid, events_now()), list(state_here(node, uuid))
     for entry in lines if as_json else causal(lines):
-        click.echo(msgspec.json.encode(entry) if as_json else story(entry))
+        say(msgspec.json.encode(entry) if as_json else story(entry))
     if not lines and not as_json:
-        click.echo("Nothing has happened to this GPU.")
+        say("Nothing has happened to this GPU.")
     for words in now if not as_json else ():
-        click.echo(words)
+        say(words)
 
 
 def of_agent(uuid: str, events: Sequence[Event]) -> list[AnyLine]:

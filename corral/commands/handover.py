@@ -7,14 +7,9 @@ import msgspec
 
 from corral.ask import ask, json_option, url_option
 from corral.duration import Duration
+from corral.terminal import say
 
-HELP = """Say what changed lately, and which incidents are open, by what comes next: for a change of shift.
-
-\b
-Example: corral handover
-         corral handover --since 8h
-
-Exit codes: 0 nothing waits for a person, 1 something does, 2 wrong usage, 3 unreachable, 4 refused."""
+HELP = """Say what changed lately, and which incidents are open, by what comes next: for a change of shift."""
 MOST = 1000
 
 
@@ -37,8 +32,8 @@ def command(lasts: float, url: str, *, as_json: bool) -> int:
         ask(url, "GET", "/api/v1/events", since=since, severity="error", limit=MOST),
     )
     if as_json:
-        click.echo(msgspec.json.encode(made))
+        say(msgspec.json.encode(made))
     else:
         for line in text(made, width()):
-            click.echo(line)
+            say(line)
     return 1 if any(what.startswith(("approve", "a person")) for what in made.next) else 0

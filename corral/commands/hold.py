@@ -2,8 +2,9 @@
 
 import click
 
-from corral.ask import GPU_NAMES, find_gpu, url_option
+from corral.ask import GPU_NAMES, find_gpu, json_option, url_option
 from corral.preview import dry_run_option, order
+from corral.terminal import say
 
 HELP = f"""Place a hold: the GPU (or node) takes no new work until you lift it. What runs there goes on; to move it away
 as well, use `corral drain`.
@@ -17,12 +18,14 @@ as well, use `corral drain`.
 @click.option("--reason", required=True, help="Why; it is shown to everybody.")
 @dry_run_option
 @url_option
-def command(gpu: str | None, node: str | None, reason: str, dry_run: bool, url: str) -> None:
+@json_option
+def command(gpu: str | None, node: str | None, reason: str, dry_run: bool, url: str, as_json: bool) -> None:
     """Place an operator's hold and print its id."""
     if (gpu is None) == (node is None):
         raise click.UsageError("name one GPU or --node NODE")
     subject = {"node": node} if node else {"gpu": find_gpu(url, str(gpu))}
-    hold = order(url, "POST", "/api/v1/holds", {"subject": subject, "reason": reason}, dry_run=dry_run)
+    body = {"subject": subject, "reason": reason}
+    hold = order(url, "POST", "/api/v1/holds", body, dry_run=dry_run, as_json=as_json)
     if hold is None:
         return
-    click.echo(f"hold {hold['id']} placed; lift it with: corral lift {hold['id']} --reason …")
+    say(f"hold {hold['id']} placed; lift it with: corral lift {hold['id']} --reason …")

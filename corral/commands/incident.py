@@ -9,6 +9,8 @@ import msgspec
 from alerts.house import alert_about
 from corral.ask import ask, json_option, url_option
 from corral.commands.explain import story
+from corral.preview import order
+from corral.terminal import say
 from vocab.lines import AnyLine, IncidentLine
 
 
@@ -26,9 +28,9 @@ def list_(everything: bool, limit: int, url: str, as_json: bool) -> None:
     """Print one incident a line."""
     found = ask(url, "GET", "/api/v1/incidents", state=None if everything else "open", limit=limit)
     for each in found:
-        click.echo(msgspec.json.encode(each) if as_json else _line(each))
+        say(msgspec.json.encode(each) if as_json else _line(each))
     if not found and not as_json:
-        click.echo("There are no incidents." if everything else "No incident is open; --all lists closed ones.")
+        say("There are no incidents." if everything else "No incident is open; --all lists closed ones.")
 
 
 def _line(each: dict[str, Any]) -> str:
@@ -47,10 +49,10 @@ def show(incident: str, url: str, as_json: bool) -> None:
     told = ask(url, "GET", f"/api/v1/incidents/{incident}")
     lines = msgspec.convert(told["lines"], list[AnyLine])
     for entry in lines:
-        click.echo(msgspec.json.encode(entry) if as_json else story(entry))
+        say(msgspec.json.encode(entry) if as_json else story(entry))
     codes = [entry.code for entry in lines if isinstance(entry, IncidentLine)]
     if codes and not as_json:
-        click.echo(f"\nWhat to do: {alert_about(codes[-1]).runbook}")
+        say(f"\nWhat to do: {alert_about(codes[-1]).runbook}")
 
 
 CLOSE = """End an incident: what it is about is well, its hold is lifted, and its node looks at the GPU anew. With a
@@ -63,16 +65,20 @@ to shadow; `corral policy status` shows the record of each. A verdict can be giv
 @click.option("--verdict", type=click.Choice(["right", "wrong"]), help="Whether Corral was right about it.")
 @click.option("--reason", default="", help="Why; it is kept with the incident and in the audit.")
 @url_option
-def close(incident: str, verdict: str | None, reason: str, url: str) -> None:
+@json_option
+def close(incident: str, verdict: str | None, reason: str, url: str, as_json: bool) -> None:
     """Close it."""
     body = {"verdict": verdict, "reason": reason}
-    lines = ask(url, "POST", f"/api/v1/incidents/{incident}/close", body=body)["lines"]
+    answer = order(url, "POST", f"/api/v1/incidents/{incident}/close", body, as_json=as_json)
+    if answer is None:
+        return
+    lines = answer["lines"]
     closed = [line for line in lines if line["kind"] == "incident"]
     lifted = [line["id"] for line in lines if line["kind"] == "hold" and line["op"] == "lifted"]
     words = ["closed"] if closed else []
     words += [f"hold {', '.join(lifted)} lifted"] if lifted else []
     words += [f"noted that Corral was {verdict}"] if verdict else []
-    click.echo(f"{incident}: {'; '.join(words)}")
+    say(f"{incident}: {'; '.join(words)}")
     for line in lines:
         if line["kind"] == "note" and line["code"] == "rule_demoted":
-            click.echo(line["text"])
+            say(line["text"])

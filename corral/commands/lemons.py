@@ -5,6 +5,7 @@ import msgspec
 
 from controller.core.fleet.lemons import Lemon
 from corral.ask import ask, json_option, url_option
+from corral.terminal import say
 
 
 @click.command(
@@ -20,11 +21,11 @@ def command(everything: bool, limit: int, url: str, as_json: bool) -> None:
     found = ask(url, "GET", "/api/v1/lemons", list[Lemon], all=wanted, limit=limit)
     for each in found:
         if as_json:
-            click.echo(msgspec.json.encode(each))
+            say(msgspec.json.encode(each))
             continue
         word = "lemon" if each.lemon else "stands out"
-        click.echo(f"{each.gpu}  {each.board or '-'}  score {each.score:g}  {word}")
+        say(f"{each.gpu}  {each.board or '-'}  score {each.score:g}  {word}")
         for signal in each.signals:
-            click.echo(f"  +{signal.points:g}  {signal.text}")
+            say(f"  +{signal.points:g}  {signal.text}")
     if not found and not as_json:
-        click.echo("No card stands out." if everything else "No card is a lemon; --all lists those that stand out.")
+        say("No card stands out." if everything else "No card is a lemon; --all lists those that stand out.")

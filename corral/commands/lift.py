@@ -2,8 +2,9 @@
 
 import click
 
-from corral.ask import url_option
+from corral.ask import json_option, url_option
 from corral.preview import dry_run_option, order
+from corral.terminal import say
 
 
 @click.command(help="Lift one hold by its id (see `corral status` or the page). Others on the same GPU stay.")
@@ -12,8 +13,9 @@ from corral.preview import dry_run_option, order
 @click.option("--force", is_flag=True, help="Lift it even though somebody else placed it.")
 @dry_run_option
 @url_option
-def command(hold: str, reason: str, force: bool, dry_run: bool, url: str) -> None:
+@json_option
+def command(hold: str, reason: str, force: bool, dry_run: bool, url: str, as_json: bool) -> None:
     """Lift a hold."""
     body = {"reason": reason, "force": force}
-    if order(url, "DELETE", f"/api/v1/holds/{hold}", body, dry_run=dry_run) is not None:
-        click.echo(f"hold {hold} lifted")
+    if order(url, "DELETE", f"/api/v1/holds/{hold}", body, dry_run=dry_run, as_json=as_json) is not None:
+        say(f"hold {hold} lifted")

@@ -12,17 +12,11 @@ from corral.ask import ask, json_option, url_option
 from corral.duration import Duration
 from corral.moment import Moment
 from corral.preview import dry_run_option, order
+from corral.terminal import say
 
 HELP = """Work on NODE: it takes no new work, its replicas move away, nothing is fenced or repaired there, and nothing
 about it is told (nor by an Alertmanager that the controller knows) until a time at which the controller ends it by
-itself. Said again, it moves the end. `corral maintain list` shows those under way.
-
-\b
-Example: corral maintain gpu-07 --until 17:30 --reason "new fans"
-         corral maintain gpu-07 --for 3h --reason "new fans" --dry-run
-         corral maintain gpu-07 --end --reason done
-
-Exit codes: 0 done, 2 wrong usage or input, 3 unreachable, 4 refused."""
+itself. Said again, it moves the end. `corral maintain list` shows those under way."""
 
 
 @click.command(help=HELP)
@@ -54,18 +48,18 @@ def command(node: str, until: float | None, lasts: float | None, end: bool, reas
         answer = order(url, "POST", "/api/v1/maintenances", body, dry_run=dry_run)
         said = f"{node}: maintenance until {_when(moment)}; watch its drain with: corral status"
     if answer is not None:
-        click.echo(msgspec.json.encode(answer) if as_json else said)
+        say(msgspec.json.encode(answer) if as_json else said)
 
 
 def _list(url: str, *, as_json: bool) -> None:
     found: list[dict[str, Any]] = ask(url, "GET", "/api/v1/maintenances")
     for hold in found:
         if as_json:
-            click.echo(msgspec.json.encode(hold))
+            say(msgspec.json.encode(hold))
         else:
-            click.echo(f"{hold['subject']['node']}  until {_when(hold['until'])}  {hold['reason']}")
+            say(f"{hold['subject']['node']}  until {_when(hold['until'])}  {hold['reason']}")
     if not found and not as_json:
-        click.echo("No maintenance is under way.")
+        say("No maintenance is under way.")
 
 
 def _when(at: float) -> str:

@@ -2,7 +2,9 @@
 
 import click
 
-from corral.ask import ask, url_option
+from corral.ask import json_option, url_option
+from corral.preview import order
+from corral.terminal import say
 from vocab.errors import Unreachable
 
 HELP = """Stop all harmful automation now: everywhere, in one pool, or on one node. Events, releases, recovery and
@@ -16,16 +18,19 @@ BY_FILE = "Without a controller, this stops it on a node: touch /etc/corral/PAUS
 @click.option("--node", help="Only on this node.")
 @click.option("--reason", default="paused by an operator", show_default=True, help="Why; it is shown to everybody.")
 @url_option
-def command(pool: str | None, node: str | None, reason: str, url: str) -> None:
+@json_option
+def command(pool: str | None, node: str | None, reason: str, url: str, as_json: bool) -> None:
     """Pause."""
     body = scope(pool, node)
     try:
-        answer = ask(url, "POST", "/api/v1/pause", body={"reason": reason, **body})
+        answer = order(url, "POST", "/api/v1/pause", {"reason": reason, **body}, as_json=as_json)
     except Unreachable as error:
         raise Unreachable(f"{error} {BY_FILE}") from error
+    if answer is None:
+        return
     where, option = place(body)
     was = "" if answer["lines"] else ", as it was already"
-    click.echo(f"paused {where}{was}: no fence, hold, drain or repair is done until `corral resume{option}`")
+    say(f"paused {where}{was}: no fence, hold, drain or repair is done until `corral resume{option}`")
 
 
 def scope(pool: str | None, node: str | None) -> dict[str, str]:

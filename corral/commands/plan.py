@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 HELP = """Say what a model takes and what a GPU gives for it: memory, requests, bounds, GPUs needed, time to load.
 
 MODEL is a config.json, a folder with one, or a known name (try: corral plan list). All is counted from shapes and the
-board's data sheet; nothing is started and no GPU is needed. Exit code 1: it does not fit."""
+board's data sheet; nothing is started and no GPU is needed."""
 
 DTYPES = ("fp32", "bf16", "fp16", "fp8", "int8", "int4")
 
@@ -32,12 +32,16 @@ DTYPES = ("fp32", "bf16", "fp16", "fp8", "int8", "int4")
     "--workspace-gib", type=click.FloatRange(0), default=2.0, show_default=True, help="Kept free on each GPU."
 )
 @click.option("--memory-gib", type=click.FloatRange(0, min_open=True), help="Of one GPU, if not what its name says.")
+@click.option("--gpu-hour", type=click.FloatRange(0, min_open=True), help="Price of one GPU for an hour: says what a"
+              " million tokens cost.")  # fmt: skip
 @json_option
 def command(model: str, gpu: str, context: int, users: int | None, gpus: int | None, dtype: str, kv_dtype: str,
-            workspace_gib: float, memory_gib: float | None, *, as_json: bool) -> int:  # fmt: skip
+            workspace_gib: float, memory_gib: float | None, gpu_hour: float | None, *,
+            as_json: bool) -> int:  # fmt: skip
     """Count, and tell."""
     import msgspec
 
+    from corral.plan_cost import cost
     from corral.plan_table import text
     from engine.capacity import GIB, Wish, plan
     from engine.known_shapes import KNOWN
@@ -55,11 +59,16 @@ def command(model: str, gpu: str, context: int, users: int | None, gpus: int | N
     wish = Wish(context=context, users=users, gpus=gpus, dtype=dtype, kv_dtype=kv_dtype,
                 workspace_bytes=workspace_gib * GIB)  # fmt: skip
     found = plan(_architecture(model), spec, wish)
+    price = None if gpu_hour is None else cost(found, wish, gpu_hour)
     if as_json:
         told: dict[str, Any] = {"model": model, "gpu": spec.name, **msgspec.to_builtins(wish)}
-        click.echo(msgspec.json.format(msgspec.json.encode(told | msgspec.to_builtins(found))).decode())
+        click.echo(
+            msgspec.json.format(
+                msgspec.json.encode(told | msgspec.to_builtins(found) | {"cost": msgspec.to_builtins(price)})
+            ).decode()
+        )
     else:
-        click.echo(text(model, spec, wish, found))
+        click.echo(text(model, spec, wish, found, price))
     return 0 if found.requests is not None and found.requests >= (users or 1) else 1
 
 

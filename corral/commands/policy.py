@@ -8,6 +8,8 @@ import click
 import msgspec
 
 from corral.ask import ask, ask_lines, json_option, url_option
+from corral.preview import order
+from corral.terminal import say
 from vocab.errors import InputError, Refused, Unreachable
 
 FOUND = 1  # exit code: there is a difference, or something does not act
@@ -32,13 +34,13 @@ def check(file: Path) -> None:
     for doubt in policyfile.doubts(settings):
         click.echo(f"{file}: warning: {doubt}", err=True)
     rules = len(settings.rules) + sum(len(pool.rules) for pool in settings.pools.values())
-    click.echo(f"{file}: version {settings.policy}, {_many(rules, 'rule')} and {_many(len(settings.pools), 'pool')}"
+    say(f"{file}: version {settings.policy}, {_many(rules, 'rule')} and {_many(len(settings.pools), 'pool')}"
                " differ from what is built in")  # fmt: skip
 
 
 @command.command(help="Compare a policy file with what is in force: rule by rule, and what the last 30 days of this "
-                 "fleet would have led to. Without FILE: what adopting anew would change, as after an upgrade. Exit "
-                 "code 1: they differ.")  # fmt: skip
+                 "fleet would have led to. Without FILE: what adopting anew would change, as after an "
+                 "upgrade.")  # fmt: skip
 @maybe_file_argument
 @url_option
 @json_option
@@ -47,10 +49,10 @@ def diff(file: Path | None, url: str, as_json: bool) -> int:
     body = {"content": None if file is None else _read(file)}
     found = _compared(url, body)
     if as_json:
-        click.echo(msgspec.json.encode(found))
+        say(msgspec.json.encode(found))
     else:
         _show_differences(found["differences"])
-        click.echo(_played(found))
+        say(_played(found))
         _show_decided(found["decided"])
     return FOUND if found["differences"] or _changed(found["decided"]) else 0
 
@@ -92,12 +94,12 @@ def _played(found: dict[str, Any]) -> str:
 
 
 @command.command(help="Play recordings under two policies and print what they decide differently: that in force (if no "
-                 "controller answers: the built-in one), and FILE (left out: the built-in one). Exit code 1: they "
-                 "differ.")  # fmt: skip
+                 "controller answers: the built-in one), and FILE (left out: the built-in one).")  # fmt: skip
 @click.argument("recordings", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--policy", "file", type=click.Path(path_type=Path), help="The other policy.")
 @url_option
-def test(recordings: tuple[Path, ...], file: Path | None, url: str) -> int:
+@json_option
+def test(recordings: tuple[Path, ...], file: Path | None, url: str, as_json: bool) -> int:
     """Print the differences."""
     from controller.core.policy import policyfile
     from corral.replay.compare import compare
@@ -106,11 +108,14 @@ def test(recordings: tuple[Path, ...], file: Path | None, url: str) -> int:
     after = policyfile.of("" if file is None else _read(file), str(file))
     before = policyfile.of(_in_force(url))
     found = compare(recordings, before, after)
-    click.echo(f"{before.policy} -> {after.policy}")
+    if as_json:
+        say(msgspec.json.encode({"before": before.policy, "after": after.policy, "found": found}))
+        return FOUND if found.differs else 0
+    say(f"{before.policy} -> {after.policy}")
     _show_decided([msgspec.to_builtins(count) for count in found.decided])
     lines = [("-", line) for line in found.gone] + [("+", line) for line in found.new]
     for sign, line in sorted(lines, key=lambda each: each[1].at):
-        click.echo(f"{sign} {as_text(line)}")
+        say(f"{sign} {as_text(line)}")
     return FOUND if found.differs else 0
 
 
@@ -129,12 +134,15 @@ def _in_force(url: str) -> str:
 @maybe_file_argument
 @reason_option
 @url_option
-def adopt(file: Path | None, reason: str, url: str) -> None:
+@json_option
+def adopt(file: Path | None, reason: str, url: str, as_json: bool) -> None:
     """Adopt it."""
     body = {"content": None if file is None else _read(file), "reason": reason}
-    adopted = ask(url, "POST", "/api/v1/policy/adoptions", body=body)
-    click.echo(f"adoption {adopted['number']}: version {adopted['version']} is in force")
-    click.echo("go back with: corral policy revert --reason …")
+    adopted = order(url, "POST", "/api/v1/policy/adoptions", body, as_json=as_json)
+    if adopted is None:
+        return
+    say(f"adoption {adopted['number']}: version {adopted['version']} is in force")
+    say("go back with: corral policy revert --reason …")
 
 
 @command.command(help="Go back to an adoption by its number (left out: the one before the last), as it was then. Rules "
@@ -142,11 +150,15 @@ def adopt(file: Path | None, reason: str, url: str) -> None:
 @click.argument("number", type=click.IntRange(min=1), required=False)
 @reason_option
 @url_option
-def revert(number: int | None, reason: str, url: str) -> None:
+@json_option
+def revert(number: int | None, reason: str, url: str, as_json: bool) -> None:
     """Revert."""
-    adopted = ask(url, "POST", "/api/v1/policy/reverts", body={"number": number, "reason": reason})
+    body = {"number": number, "reason": reason}
+    adopted = order(url, "POST", "/api/v1/policy/reverts", body, as_json=as_json)
+    if adopted is None:
+        return
     words = f"version {adopted['version']} is in force again, as in adoption {adopted['reverts']}"
-    click.echo(f"adoption {adopted['number']}: {words}")
+    say(f"adoption {adopted['number']}: {words}")
 
 
 @command.command(help="List what was adopted, by whom and why, the last one first.")
@@ -157,23 +169,21 @@ def history(limit: int, url: str, as_json: bool) -> None:
     """Print the adoptions."""
     for each in ask(url, "GET", "/api/v1/policy/adoptions", limit=limit):
         if as_json:
-            click.echo(msgspec.json.encode(each))
+            say(msgspec.json.encode(each))
             continue
         back = f" (back to {each['reverts']})" if each.get("reverts") else ""
-        click.echo(
-            f"{each['number']:4}  {_when(each['at'])}  {each['version']}{back}  {each['actor']}: {each['reason']}"
-        )
+        say(f"{each['number']:4}  {_when(each['at'])}  {each['version']}{back}  {each['actor']}: {each['reason']}")
 
 
 @command.command(help="Show the policy in force, the rules that do not act and why, and how often rules were right in "
-                 "the eyes of people. Exit code 1: a rule does not act.")  # fmt: skip
+                 "the eyes of people.")  # fmt: skip
 @url_option
 @json_option
 def status(url: str, as_json: bool) -> int:
     """Print the policy."""
     policy = ask(url, "GET", "/api/v1/policy")
     if as_json:
-        click.echo(msgspec.json.encode(policy))
+        say(msgspec.json.encode(policy))
     else:
         _show_status(policy)
     return FOUND if policy["demoted"] or policy["shadowed"] else 0
@@ -182,17 +192,17 @@ def status(url: str, as_json: bool) -> int:
 def _show_status(policy: dict[str, Any]) -> None:
     adopted = policy["adopted"]
     told = f", adoption {adopted['number']} by {adopted['actor']}: {adopted['reason']}" if adopted else ""
-    click.echo(f"version {policy['version']}, level {policy['level']}{told}")
+    say(f"version {policy['version']}, level {policy['level']}{told}")
     if policy["unheeded"]:
-        click.echo(f"not in force: {policy['unheeded']}")
+        say(f"not in force: {policy['unheeded']}")
     for note in policy["demoted"]:
-        click.echo(f"in shadow: {note['text']}")
+        say(f"in shadow: {note['text']}")
     for code, why in policy["shadowed"].items():
-        click.echo(f"in shadow: {code}: {why}")
+        say(f"in shadow: {code}: {why}")
     if policy["demoted"] or policy["shadowed"]:
-        click.echo("once you have looked, they act again with: corral policy adopt --reason …")
+        say("once you have looked, they act again with: corral policy adopt --reason …")
     for each in policy["precision"]:
-        click.echo(f"{each['rule']:24} {_many(each['holds'], 'hold')}, {each['would']} only said; {_record(each)}")
+        say(f"{each['rule']:24} {_many(each['holds'], 'hold')}, {each['would']} only said; {_record(each)}")
 
 
 def _record(each: dict[str, Any]) -> str:
@@ -206,9 +216,9 @@ def _record(each: dict[str, Any]) -> str:
 
 def _show_differences(found: list[dict[str, Any]]) -> None:
     for each in found:
-        click.echo(f"{each['key']}: {each['before']}  ->  {each['after']}")
+        say(f"{each['key']}: {each['before']}  ->  {each['after']}")
     if not found:
-        click.echo("the policies say the same")
+        say("the policies say the same")
 
 
 def _show_decided(counts: list[dict[str, Any]]) -> None:
@@ -217,9 +227,9 @@ def _show_decided(counts: list[dict[str, Any]]) -> None:
         more = each["after"] - each["before"]
         change = f"  ({more:+d})" if more else ""
         places = f": {', '.join(each['places'])}" if each["places"] else ""
-        click.echo(f"  {each['rule']:24} {each['of']:16} {each['before']:5} -> {each['after']:5}{change}{places}")
+        say(f"  {each['rule']:24} {each['of']:16} {each['before']:5} -> {each['after']:5}{change}{places}")
     if not counts:
-        click.echo("  nothing is decided by either")
+        say("  nothing is decided by either")
 
 
 def _changed(counts: list[dict[str, Any]]) -> bool:

@@ -16,5 +16,7 @@ def command(files: tuple[Path, ...], as_json: bool, policy: Path | None, metrics
     import sys  # the streams are bound when the command runs
 
     from corral.replay import replay  # the decision chain is loaded only for this command
+    from corral.terminal import Fitted
 
-    return replay(list(files), policy, metrics=metrics, as_json=as_json, out=sys.stdout, err=sys.stderr)
+    out = sys.stdout if as_json or metrics else Fitted(sys.stdout)
+    return replay(list(files), policy, metrics=metrics, as_json=as_json, out=out, err=sys.stderr)

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from corral.commands.backup import config_option
+from corral.terminal import say
 
 HELP = """Put what is in FILE in place of all that the controllers remember. Stop all of them first.
 
@@ -33,4 +34,4 @@ def command(file: Path, config: Path, *, yes: bool) -> None:
         if not yes:
             click.confirm(f"All that is in {made.place} will be replaced. Go on?", abort=True)
         rows = asyncio.run(restore(made.place, file, time.time()))
-    click.echo(f"{rows} rows are in {made.place}, under a new epoch; start the controller")
+    say(f"{rows} rows are in {made.place}, under a new epoch; start the controller")

@@ -4,9 +4,7 @@ import click
 
 from vocab.errors import InputError
 
-HELP = """Find GPU faults in kernel logs of any form: kmsg, dmesg, syslog, journal (text, JSON, export), gzip, or -.
-
-Exit code 1 if an error or critical event is found, 2 if a file is not readable."""
+HELP = """Find GPU faults in kernel logs of any form: kmsg, dmesg, syslog, journal (text, JSON, export), gzip, or -."""
 
 
 @click.command(help=HELP)
@@ -21,6 +19,7 @@ def command(files: tuple[str, ...], mode: str | None, tz: str | None, now: str |
     import sys  # the streams are bound when the command runs
 
     from corral.scan import scan  # the parser's tables are loaded only for this command
+    from corral.terminal import Fitted
     from vocab.events import epoch_s
 
     def stamp(name: str, text: str | None) -> float | None:
@@ -29,6 +28,5 @@ def command(files: tuple[str, ...], mode: str | None, tz: str | None, now: str |
         except ValueError as error:
             raise InputError(f"--{name}: {text!r} is not a time like 2026-01-31T12:00:00Z") from error
 
-    return scan(
-        list(files), mode or "text", tz, stamp("now", now), stamp("boot-time", boot_time), sys.stdout, sys.stderr
-    )
+    out = sys.stdout if mode else Fitted(sys.stdout)
+    return scan(list(files), mode or "text", tz, stamp("now", now), stamp("boot-time", boot_time), out, sys.stderr)

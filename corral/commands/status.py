@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from corral.ask import ask, json_option, url_option
+from corral.terminal import columns, say
 
 COLOURS = {
     "healthy": "green",
@@ -68,9 +69,9 @@ def command(url: str, as_json: bool) -> int:
     """Print the fleet; exit code 1 when a GPU is lost, failed or held."""
     fleet = ask(url, "GET", "/api/v1/fleet")
     if as_json:
-        click.echo(msgspec.json.encode(fleet))
+        say(msgspec.json.encode(fleet))
     else:
-        show(fleet, Console(highlight=False, soft_wrap=True))
+        show(fleet, Console(highlight=False, soft_wrap=columns() is None))
     states = {gpu["state"] for node in fleet["nodes"] for gpu in node["gpus"]}
     return 0 if states <= {"healthy", "degraded"} and fleet["nodes"] else 1
 

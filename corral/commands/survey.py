@@ -11,15 +11,7 @@ that were missed, what Corral would have done and what that costs, GPUs that wer
 
 Nothing is installed, started or changed. PATHS are kernel logs or journals in any form, plain or gzip, or folders of
 them: one file or one folder a node, or lines that name their host. Prometheus is asked for the series of dcgm-exporter
-and of vLLM; a token is taken from CORRAL_TOKEN_FILE.
-
-\b
-Example: corral survey /var/log/gpu-nodes -o survey.html
-         corral survey --ssh gpu-01,gpu-02 --ssh @hosts.txt --days 7
-         corral survey --prometheus http://prometheus:9090 logs/ -o survey.json
-
-Exit codes: 0 nothing has to leave service, 1 something has to, 2 wrong usage or nothing to read, 3 Prometheus or all
-hosts do not answer."""
+and of vLLM; a token is taken from CORRAL_TOKEN_FILE."""
 FORMATS = ("markdown", "html", "json")
 BY_SUFFIX = {".md": "markdown", ".html": "html", ".htm": "html", ".json": "json"}
 

@@ -12,10 +12,11 @@ from rich.table import Table
 
 from corral.ask import ask, json_option, url_option
 from corral.duration import Duration
+from corral.terminal import columns, say
 from vocab.errors import ConfigError
 from vocab.roles import Role
 
-WIDE = 400  # columns: a row is never broken, for an id has to be copied from it
+WIDE = 400  # columns into a pipe: there a row is one line
 
 
 def write_secret(path: Path, secret: str) -> None:
@@ -39,26 +40,38 @@ CREATE = """Make a token and print its secret, which is shown this once. With ro
 
 
 @command.command(help=CREATE)
-@click.option("--role", type=click.Choice([role.value for role in Role]), required=True, help="What its bearer may.")
+@click.option("--role", type=click.Choice([role.value for role in Role]), required=True, metavar="ROLE",
+              help=f"What its bearer may: {', '.join(role.value for role in Role)}.")  # fmt: skip
 @click.option("--name", help="Whose it is; the audit shows it. Left out: the role, and the node if it is bound to one.")
 @click.option("--node", help="The only node that its bearer may speak for.")
 @click.option("--ttl", type=Duration(), help="How long it counts: 30m, 12h, 365d. Left out: until it is revoked.")
 @click.option("--reason", default="asked for on the command line", show_default=True, help="Why; for the audit.")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write it to this new file (0600).")
 @url_option
+@json_option
 def create(
-    role: str, name: str | None, node: str | None, ttl: float | None, reason: str, out: Path | None, url: str
+    role: str,
+    name: str | None,
+    node: str | None,
+    ttl: float | None,
+    reason: str,
+    out: Path | None,
+    url: str,
+    as_json: bool,
 ) -> None:
     """Make a token."""
     if out is not None and out.exists():
         raise ConfigError(f"{out} exists; choose another file")  # before there is a secret to lose
     body = {"name": name or "-".join(filter(None, (role, node))), "role": role, "node": node, "reason": reason}
     made = ask(url, "POST", "/api/v1/tokens", body={**body, "ttl_s": ttl})
-    if out is None:
+    if out is not None:
+        write_secret(out, made["secret"])
+    if as_json:
+        say(msgspec.json.encode(made if out is None else made["token"]))
+    elif out is None:
         click.echo(made["secret"])
     else:
-        write_secret(out, made["secret"])
-        click.echo(f"token {made['token']['id']} ({made['token']['name']}) is in {out}")
+        say(f"token {made['token']['id']} ({made['token']['name']}) is in {out}")
 
 
 @command.command("list", help="All tokens, also those that count no more.")
@@ -68,13 +81,16 @@ def list_(as_json: bool, url: str) -> None:
     """Show them."""
     tokens = ask(url, "GET", "/api/v1/tokens")
     if as_json:
-        click.echo(msgspec.json.encode(tokens))
+        say(msgspec.json.encode(tokens))
         return
-    table = Table("id", "name", "role", "node", "counts", "made", "made by", "ends", box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False)
+    table.add_column("id", no_wrap=True)  # it has to be copied
+    for name in ("name", "role", "node", "counts", "made", "made by", "ends"):
+        table.add_column(name, overflow="fold")
     for each in tokens:
         table.add_row(each["id"], each["name"], each["role"], each["node"] or "", _counts(each),
                       _day(each["made_at"]), each["made_by"], _day(each["expires_at"]) or "never")  # fmt: skip
-    Console(width=WIDE, soft_wrap=True).print(table)
+    Console(width=columns() or WIDE).print(table)
 
 
 def _counts(token: dict[str, Any]) -> str:
@@ -91,7 +107,8 @@ def _day(at: float | None) -> str:
 @click.argument("token")
 @click.option("--reason", required=True, help="Why; for the audit.")
 @url_option
-def revoke(token: str, reason: str, url: str) -> None:
+@json_option
+def revoke(token: str, reason: str, url: str, as_json: bool) -> None:
     """Revoke."""
     ended = ask(url, "DELETE", f"/api/v1/tokens/{token}", body={"reason": reason})
-    click.echo(f"token {ended['id']} ({ended['name']}) counts no more")
+    say(msgspec.json.encode(ended) if as_json else f"token {ended['id']} ({ended['name']}) counts no more")

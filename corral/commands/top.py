@@ -9,6 +9,7 @@ import msgspec
 
 from corral.ask import ask, json_option, url_option
 from corral.local import local_option
+from corral.terminal import say
 from vocab.errors import Unreachable
 
 if TYPE_CHECKING:
@@ -17,13 +18,7 @@ if TYPE_CHECKING:
 HELP = """Show what every GPU really does, live: state, activity in one word beside utilization, replicas and events.
 What deserves a look comes first where not all fit. Ctrl-C ends it.
 
-With --local, or where no controller answers, this node's agent is asked.
-
-\b
-Example: corral top
-         corral top --local --once
-
-Exit codes: 0 ok, 2 wrong usage, 3 unreachable, 4 refused."""
+With --local, or where no controller answers, this node's agent is asked."""
 EVENTS = 5
 
 
@@ -41,7 +36,7 @@ def command(url: str, every: float, *, once: bool, as_json: bool, local: bool) -
 
     console = Console(highlight=False)
     if as_json:
-        click.echo(msgspec.json.encode(_look(url, local=local)))
+        say(msgspec.json.encode(_look(url, local=local)))
         return
     if once or not console.is_terminal:
         height = console.height if console.is_terminal else 10_000

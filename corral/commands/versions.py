@@ -6,10 +6,10 @@ import click
 import msgspec
 
 from corral.ask import ask, json_option, url_option
+from corral.terminal import say
 
 HELP = """Versions of the driver, CUDA, VBIOS, InfoROM and GSP firmware by pool and board, the usual one marked with *;
-then combinations that are known to go wrong. Exit code 1 if a node's driver or VBIOS is not its pool's, or is known to
-be bad."""
+then combinations that are known to go wrong."""
 NAMED = 6  # nodes named in a line
 
 
@@ -20,7 +20,7 @@ def command(url: str, as_json: bool) -> int:
     """Print the matrix."""
     found = ask(url, "GET", "/api/v1/versions", dict[str, Any])
     if as_json:
-        click.echo(msgspec.json.encode(found))
+        say(msgspec.json.encode(found))
     else:
         _print(found)
     drifts = any(part["judged"] and _has_usual(part) and len(part["versions"]) > 1 for part in found["parts"])
@@ -34,14 +34,14 @@ def _has_usual(part: dict[str, Any]) -> bool:
 def _print(found: dict[str, Any]) -> None:
     for part in found["parts"]:
         where = f"{part['pool'] or '(no pool)'}  {part['part']}" + (f" of {part['board']}" if part["board"] else "")
-        click.echo(where)
+        say(where)
         for version in part["versions"]:
             mark = "*" if version["usual"] else " "
             names = "" if version["usual"] or len(part["versions"]) == 1 else f"  {_names(version)}"
-            click.echo(f"  {mark} {version['version']:24} {_count(version)}{names}")
+            say(f"  {mark} {version['version']:24} {_count(version)}{names}")
     for bad in found["known_bad"]:
-        click.echo(f"known to go wrong: {bad['what']}: {_count(bad)}  {_names(bad)}")
-        click.echo(f"  remedy: {bad['remedy']}; source: {bad['source']}")
+        say(f"known to go wrong: {bad['what']}: {_count(bad)}  {_names(bad)}")
+        say(f"  remedy: {bad['remedy']}; source: {bad['source']}")
 
 
 def _count(of: dict[str, Any]) -> str:

@@ -13,6 +13,7 @@ from corral.replay.play import Play
 from corral.replay.recording import Recording
 from corral.replay.told import as_json as told_as_json
 from corral.replay.told import as_text, renamed
+from corral.terminal import Out
 from vocab.errors import ConfigError, InputError
 from vocab.lines import AnyLine
 
@@ -24,7 +25,7 @@ def replay(
     policy: Path | None,
     *,
     metrics: bool = False,
-    out: TextIO,
+    out: Out,
     err: TextIO,
     as_json: bool = False,
 ) -> int:
@@ -69,7 +70,7 @@ def _settings(policy: Path | None) -> Settings:
 class _Teller:
     """Prints the lines of each moment once it is over, by kind. Holds no line longer than that."""
 
-    def __init__(self, play: Play, out: TextIO, *, silent: bool, as_json: bool) -> None:
+    def __init__(self, play: Play, out: Out, *, silent: bool, as_json: bool) -> None:
         self._play = play
         self._out = out
         self._silent = silent

@@ -11,6 +11,7 @@ from agent.kernel.stamps import Stamps, zone
 from corral.jsonl import one_line
 from corral.scan.reader import Reader
 from corral.scan.table import HEADER, line
+from corral.terminal import Out
 from vocab.errors import InputError
 from vocab.events import Event, Severity
 
@@ -23,7 +24,7 @@ def scan(
     tz: str | None,
     now: float | None,
     boot_time: float | None,
-    out: TextIO,
+    out: Out,
     err: TextIO,
 ) -> int:
     """Scan kernel logs. ``mode``: ``parse`` (a parse object a record), ``json`` (an Event a line) or ``text``.
@@ -49,7 +50,7 @@ def scan(
 class _Report:
     """What is printed, and whether it was bad."""
 
-    def __init__(self, mode: str, out: TextIO) -> None:
+    def __init__(self, mode: str, out: Out) -> None:
         self.bad = False
         self._mode = mode
         self._out = out
