@@ -1,10 +1,10 @@
 """One choice of an answer as its client sees it: the step loop's outputs as pieces of text."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 
+from engine.matcher import Compiled
 from engine.sequence import Finish, Output, Sampling, TokenLogprobs
 from engine.text import Detokenizer, StopFinder
 
@@ -19,7 +19,7 @@ class Choice(msgspec.Struct, frozen=True):
     generated: list[int] = []
     priority: int = 0
     client: str = ""
-    grammar: Any = None  # what engine.grammar has compiled
+    grammar: Compiled | None = None
 
 
 class Piece(msgspec.Struct, frozen=True):
@@ -31,6 +31,7 @@ class Piece(msgspec.Struct, frozen=True):
     logprobs: list[TokenLogprobs] = []  # one a token, if asked for
     stopped_by: str | None = None  # the stop string that ended it
     known: bool = False  # what the client of a resumed answer has already
+    refused: bool = False  # it ends because its form takes too long to follow
     cached: int = 0  # with the end: tokens of the prompt that the prefix cache had
 
 

@@ -7,8 +7,9 @@ from collections.abc import AsyncGenerator
 import msgspec
 
 from engine.answer import AnswerText, Choice, Piece
-from engine.grammar import Matcher
+from engine.grammar import too_slow
 from engine.loop import StepLoop
+from engine.matcher import Matcher
 from engine.sequence import Finish, Output, Sequence
 from engine.tokenizer import Tokenizer
 
@@ -65,7 +66,8 @@ class Answers:
                     number, sequence, text = open_[name]
                     piece = text.push(outputs)
                     if piece.finish is not None:
-                        piece = msgspec.structs.replace(piece, cached=sequence.cached)
+                        refused = sequence.grammar is not None and sequence.grammar.spent
+                        piece = msgspec.structs.replace(piece, cached=sequence.cached, refused=refused)
                         self._forget(name, piece.finish if outputs[-1].finish is None else None)
                         del open_[name]
                     yield number, piece
@@ -79,6 +81,8 @@ class Answers:
             grammar = Matcher(choice.grammar, choice.sampling.stop_ids)
             for token in choice.generated:
                 grammar.accept(token)
+            if grammar.spent:
+                raise too_slow()
         name = f"{self._replica}-{next(self._names)}"
         return Sequence(name, choice.prompt, choice.sampling, now, generated=choice.generated,
                         priority=choice.priority, client=choice.client, grammar=grammar)  # fmt: skip

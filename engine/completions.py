@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from aiohttp import web
 
 from engine.answer import Piece
+from engine.failures import INVALID, error_body
 from engine.gate import Unavailable
-from engine.grammar import Grammars
+from engine.grammar import Grammars, too_slow
 from engine.replies import DONE, ChatForm, Form, event
 from engine.requests import (
     BadRequest,
@@ -117,6 +118,8 @@ class Completions:
         finishes = [parts[-1].finish for parts in collected]
         worst = next((finish for finish in finishes if finish in _BROKEN), finishes[0])
         assert worst is not None, "the last piece says how the answer ended"
+        if any(parts[-1].refused for parts in collected):
+            raise too_slow()
         self._service.booked(worst)
         _refuse_broken(worst)
         return reply(form.whole(collected))
@@ -127,6 +130,8 @@ class Completions:
                                                "Cache-Control": "no-store", "X-Accel-Buffering": "no"})  # fmt: skip
         worst = Finish.STOP
         async for number, piece in pieces:
+            if piece.refused:
+                return await _refused(response)
             if piece.finish in _BROKEN:
                 worst = piece.finish
             if not response.prepared and not piece.known:
@@ -136,8 +141,7 @@ class Completions:
                 await response.prepare(request)
             if piece.finish is Finish.ERROR:
                 self._service.booked(worst)
-                broken = {"message": str(Unavailable("failed")), "type": "unavailable", "code": "failed"}
-                await response.write(event({"error": broken}))
+                await response.write(event(error_body(str(Unavailable("failed")), "unavailable", code="failed")))
                 return response  # without [DONE]: it is not done
             chunk = form.chunk(number, piece)
             if chunk is not None:
@@ -153,6 +157,15 @@ class Completions:
 async def _prepared(response: web.StreamResponse, request: web.Request) -> None:
     if not response.prepared:
         await response.prepare(request)
+
+
+async def _refused(response: web.StreamResponse) -> web.StreamResponse:
+    """The end of a stream whose request turned out to be wrong. Raises BadRequest if nothing of it was sent yet."""
+    error = too_slow()
+    if not response.prepared:
+        raise error
+    await response.write(event(error_body(str(error), INVALID, param=error.param, code=error.code)))
+    return response
 
 
 def _refuse_broken(finish: Finish) -> None:

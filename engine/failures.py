@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
+from typing import Any
 
 import msgspec
 from aiohttp import web
@@ -18,11 +19,15 @@ INVALID = "invalid_request_error"
 _TYPES = {401: "authentication_error", 403: "permission_error"}  # the others by their hundred
 
 
+def error_body(message: str, kind: str, *, param: str | None = None, code: str | None = None) -> dict[str, Any]:
+    """One failure as OpenAI's clients read it."""
+    return {"error": {"message": message, "type": kind, "param": param, "code": code}}
+
+
 def failure(message: str, kind: str, status: int, *, param: str | None = None, code: str | None = None,
             headers: dict[str, str] | None = None) -> web.Response:  # fmt: skip
     """One failure as an answer."""
-    body = {"error": {"message": message, "type": kind, "param": param, "code": code}}
-    return reply(body, status, headers)
+    return reply(error_body(message, kind, param=param, code=code), status, headers)
 
 
 @web.middleware

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from engine.matcher import TOO_SLOW, Compiled, Shape
 from engine.requests import BadRequest
 
 if TYPE_CHECKING:
@@ -23,37 +24,12 @@ PACKAGE = "xgrammar"
 MAX_BYTES = 64 * 2**10  # of a schema or grammar: those of real tools stay under 20 KiB
 MAX_DEPTH = 64  # of brackets: xgrammar never comes back from a schema of a thousand
 COMPILE_S = 10.0  # a usual schema takes milliseconds
+KNOWN_SLOW = 256  # shapes, the text of each at most MAX_BYTES
 CACHE_BYTES = 64 * 2**20  # of compiled grammars that are kept for the next request
 
 _SPACE = 0x20  # the first that is no control character
 
 _ASIDE = threading.Semaphore(2)  # so many compile at once
-
-
-class Shape(msgspec.Struct, frozen=True):
-    """What an answer must follow. ``kind``: json (a schema), regex, choice (a JSON list) or grammar (EBNF)."""
-
-    kind: str
-    text: str
-
-
-class Matcher:
-    """Where one answer stands in its grammar."""
-
-    def __init__(self, compiled: Any, stop_ids: frozenset[int]) -> None:
-        import xgrammar
-
-        self._matcher = xgrammar.GrammarMatcher(compiled, override_stop_tokens=sorted(stop_ids) or None)
-
-    def fill(self, bits: Any, row: int) -> None:
-        """See sequence.Grammar. Behind its end everything is allowed: nothing of that is asked for."""
-        if not self._matcher.is_terminated():
-            self._matcher.fill_next_token_bitmask(bits, row)
-
-    def accept(self, token: int) -> None:
-        """See sequence.Grammar."""
-        if not self._matcher.is_terminated():
-            self._matcher.accept_token(token)
 
 
 class Grammars:
@@ -63,9 +39,14 @@ class Grammars:
         self._loaded = loaded
         self._compilers: dict[bool, Any] = {}  # by whether control characters may come
         self._making = threading.Lock()
+        self._slow: set[Shape] = set()
 
-    async def compile(self, shape: Shape) -> Any:
+    async def compile(self, shape: Shape) -> Compiled:
         """What ``Matcher`` takes. Raises BadRequest if it cannot be had."""
+        if shape in self._slow:
+            raise too_slow()
+        if len(self._slow) > KNOWN_SLOW:
+            self._slow.clear()
         if importlib.util.find_spec(PACKAGE) is None:
             raise BadRequest(
                 "this server cannot hold an answer to a form: its xgrammar is missing (pip install 'corral[grammar]')",
@@ -79,7 +60,7 @@ class Grammars:
         compiler = await _aside(lambda: self._compiler(free=shape.kind != "json"))  # its imports alone take seconds
         try:
             async with asyncio.timeout(COMPILE_S):
-                return await _aside(lambda: _compiled(compiler, shape))
+                return Compiled(await _aside(lambda: _compiled(compiler, shape)), shape, self._slow)
         except TimeoutError:
             message = f"the {shape.kind} takes more than {COMPILE_S:.0f} s to compile; send a simpler one"
             raise BadRequest(message, param="response_format") from None
@@ -89,6 +70,11 @@ class Grammars:
             if free not in self._compilers:
                 self._compilers[free] = _compiler(self._loaded, free=free)
             return self._compilers[free]
+
+
+def too_slow() -> BadRequest:
+    """The answer to a request whose form takes too long to follow."""
+    return BadRequest(TOO_SLOW, param="response_format", code="form_too_slow")
 
 
 def _compiled(compiler: Any, shape: Shape) -> Any:

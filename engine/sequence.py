@@ -70,6 +70,11 @@ class Grammar(Protocol):
         """Go on behind ``token``."""
         ...
 
+    @property
+    def spent(self) -> bool:
+        """Whether following it has taken too long: the answer ends."""
+        ...
+
 
 class Timing(msgspec.Struct):
     """Monotonic seconds; 0.0 stands for *not yet*."""
@@ -139,6 +144,8 @@ class Sequence:
         self.tokens.append(token)
         if self.grammar is not None:
             self.grammar.accept(token)
+            if self.grammar.spent:
+                return Finish.ERROR
         return self.sampling.ends(token, self.generated)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from engine.answer import Choice
-from engine.grammar import Shape
+from engine.matcher import Compiled, Shape
 from engine.requests import BadRequest, ChatRequest, CompletionRequest, Message, Wish
 from engine.sequence import Sampling
 
@@ -91,7 +91,7 @@ def check_prompt(prompt: list[int], loaded: "Loaded") -> list[int]:
 
 
 def choices_of(
-    wish: Wish, prompts: list[list[int]], loaded: "Loaded", client: str = "", grammar: Any = None
+    wish: Wish, prompts: list[list[int]], loaded: "Loaded", client: str = "", grammar: Compiled | None = None
 ) -> list[Choice]:
     """What is to be answered: ``n`` choices of each prompt. Raises BadRequest for a wish that the model cannot keep."""
     n, resume = wish.n or 1, wish.resume

@@ -39,6 +39,7 @@ class Continuation:
         self._prompt: list[int] | None = None
         self._head: dict[str, Any] = {}
         self._finished = self._told_usage = False
+        self.refused = False  # the answer ended with an error that another replica would give too
         self.tokens: list[int] = []
         """The answer so far."""
 
@@ -66,6 +67,9 @@ class Continuation:
         except msgspec.DecodeError:  # whatever it is, it is none of ours
             return event
         choices = chunk.get("choices") or []
+        if "error" in chunk and _is_of_the_request(chunk["error"]):
+            self.refused = True
+            return event
         if "error" in chunk or any(choice.get("finish_reason") == "abort" for choice in choices):
             raise CutOff(failed="error" in chunk)
         if choices and self._finished:  # the last words of an answer that lacked only its usage
@@ -109,6 +113,10 @@ def _is_one(prompts: list[Any]) -> bool:
 
 def _value(wish: Wish, name: str) -> Any:
     return msgspec.json.decode(wish[name]) if name in wish else None
+
+
+def _is_of_the_request(error: Any) -> bool:
+    return isinstance(error, dict) and error.get("type") == "invalid_request_error"
 
 
 def _strip(chunk: dict[str, Any], choices: list[dict[str, Any]]) -> bool:

@@ -80,7 +80,7 @@ class Relay:
                 await response.write(shown)
             if broke is not None:
                 return broke
-        if self.continuation is not None and not events.done:
+        if self.continuation is not None and not (events.done or self.continuation.refused):
             return Broke.LOST
         await response.write(events.end())
         return None

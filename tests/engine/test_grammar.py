@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from engine import grammar
-from engine.grammar import Grammars, Matcher, Shape
+from engine import grammar, matcher
+from engine.grammar import Grammars
 from engine.loading import Loaded, load_model
+from engine.matcher import Matcher, Shape
 from engine.requests import BadRequest
 from engine.sequence import Sampling, Sequence
-from tests.engine.replica import replica, settings
+from tests.engine.replica import events, replica, settings
 from tests.engine.test_runner import generate
 
 if importlib.util.find_spec("xgrammar") is None and os.environ.get("CI") != "true":
@@ -149,3 +150,38 @@ async def test_several_choices_each_keep_their_own_place(tiny_model: Path) -> No
     texts = [choice["text"] for choice in body["choices"]]
     assert all(json.loads(text) for text in texts)
     assert len(set(texts)) == 3
+
+
+AMBIGUOUS = {"guided_grammar": 'root ::= root root | "a"', "max_tokens": 60, "logit_bias": {"0": -100}}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_form_that_takes_too_long_to_follow_is_refused_and_holds_nobody_up(
+    stream: bool, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(matcher, "CREDIT_S", 0.001)
+    monkeypatch.setattr(matcher, "EARNED_S", 0.0)
+    async with replica(settings(tiny_model)) as here:
+        other = asyncio.create_task(here.complete("the tin", max_tokens=40, ignore_eos=True))
+        body = {"model": "tiny", "prompt": "the tin can", "stream": stream, "return_token_ids": True, **AMBIGUOUS}
+        async with here.session.post(f"{here.base}/v1/completions", json=body) as answer:
+            if stream and answer.status == 200:
+                *_, last = await events(answer)
+            else:
+                assert answer.status == 400
+                last = await answer.json()
+        assert (last["error"]["code"], last["error"]["type"]) == ("form_too_slow", "invalid_request_error")
+        status, again, _ = await here.complete("the tin can", **AMBIGUOUS)
+        assert (status, again["error"]["code"]) == (400, "form_too_slow")
+        assert (await other)[0] == 200
+        await here.until(lambda: here.service.steps.queues()[:2] == (0, 0))
+        assert here.service.failed == 0  # no fault of the replica's
+
+
+def test_usual_forms_stay_far_below_their_budget(model: Loaded) -> None:
+    compiled = asyncio.run(Grammars(model).compile(Shape("json", json.dumps(PERSON))))
+    one = Matcher(compiled, frozenset(model.eos_ids))
+    rule = Sampling(max_tokens=120, temperature=1.0, seed=2, stop_ids=model.eos_ids)
+    generate(model, [Sequence("a", [5, 6, 7], rule, 0.0, grammar=one)])
+    assert not one.spent
+    assert one._left_s > matcher.CREDIT_S / 2

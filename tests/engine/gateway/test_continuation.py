@@ -88,6 +88,13 @@ def test_a_replica_that_stops_early_is_not_believed_to_have_ended_the_answer() -
     assert cut.value.failed
 
 
+def test_an_error_that_any_replica_would_give_is_passed_on() -> None:
+    stream = made(CHAT)
+    stream.take(FIRST)
+    told = b'data: {"error": {"type": "invalid_request_error", "code": "form_too_slow"}}'
+    assert (stream.take(told), stream.refused) == (told, True)
+
+
 @pytest.mark.parametrize("usage", [False, True])
 def test_an_answer_that_broke_behind_its_last_word_is_not_ended_twice(usage: bool) -> None:
     stream = made(CHAT | {"stream_options": {"include_usage": usage}})
