@@ -153,6 +153,15 @@ def _environment() -> dict[str, str]:
     return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C.UTF-8"}
 
 
+def _outlived(folder: Path) -> "subprocess.Popen[bytes]":
+    """Ends the server, and takes its folder away, once the end of this pipe is gone: the tests were killed."""
+    end = 'read _; p=$(head -n 1 db/postmaster.pid); kill -QUIT "$p"; kill -CONT "$p"; rm -rf "$PWD"'
+    return subprocess.Popen(
+        ["/bin/sh", "-c", end], cwd=folder, user=USER, env=_environment(), stdin=subprocess.PIPE,
+        stderr=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
+
+
 @contextmanager
 def server() -> Iterator[Server]:
     """A server that lives as long as the block; its folder is gone afterwards."""
@@ -160,6 +169,7 @@ def server() -> Iterator[Server]:
     folder = Path(tempfile.mkdtemp(prefix="corral-pg-"))
     shutil.chown(folder, USER)
     made = Server(folder)
+    watch = _outlived(folder)
     try:
         made.create()
         made.start()
@@ -168,5 +178,7 @@ def server() -> Iterator[Server]:
         yield made
     finally:
         made.stop()
+        watch.kill()
+        watch.wait()
         with contextlib.suppress(OSError):
             shutil.rmtree(folder)

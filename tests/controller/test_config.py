@@ -23,6 +23,30 @@ def load(tmp_path: Path, text: str) -> Config:
     return read(path)
 
 
+def test_all_that_is_wrong_is_told_at_once_each_with_its_place(tmp_path: Path) -> None:
+    path = tmp_path / "controller.toml"
+    path.write_text(
+        'state_dri = "/x"\nlisten = 5\nkeep_days = -1\n[pools.test]\nnodes = []\nlevel = "most"\n'
+        '[[deployments]]\nname = "a"\nmodel = "m"\nreplicas = "x"\n[[deployments]]\nnmae = "b"\n[slurm]\nreaso = 1\n'
+    )
+    with pytest.raises(ConfigError) as caught:
+        read(path)
+    told = [line.removeprefix(f"{path}: ") for line in str(caught.value).splitlines()]
+    assert told == [
+        "Expected `str`, got `int` - at `$.listen`",
+        "Expected `float` > 0.0 - at `$.keep_days`",
+        "Expected `array` of length >= 1 - at `$.pools.test.nodes`",
+        "Invalid enum value 'most' - at `$.pools.test.level`",
+        "Expected `int`, got `str` - at `$.deployments[0].replicas`",
+        "Object contains unknown field `nmae` - at `$.deployments[1]`",
+        "Object missing required field `name` - at `$.deployments[1]`",
+        "Object missing required field `model` - at `$.deployments[1]`",
+        "Object contains unknown field `reaso` - at `$.slurm`",
+        "Object contains unknown field `state_dri`",
+        "Object missing required field `state_dir`",
+    ]
+
+
 def test_defaults_are_loopback_and_no_secrets(tmp_path: Path) -> None:
     config = load(tmp_path, GOOD)
     assert (config.listen, config.token_file, config.loopback) == ("127.0.0.1:7400", None, True)
@@ -71,7 +95,7 @@ def test_floor_is_one_ready_replica_unless_there_are_none(tmp_path: Path) -> Non
             '[pools.a]\nnodes = ["n1"]\nlevel = "all"\n[[deployments]]',
             "'all' - at `$.pools.a.level",
         ),
-        ("[[deployments]]", '[pools.a]\nnode = ["n1"]\n[[deployments]]', "unknown field `node`"),
+        ("[[deployments]]", '[pools.a]\nnodes = ["n1"]\nnode = 1\n[[deployments]]', "unknown field `node`"),
         ("[[deployments]]", '[pools.a]\nnodes = ["n1", "n1"]\n[[deployments]]', "pools.a.nodes: 'n1' is named twice"),
         (
             "[[deployments]]",

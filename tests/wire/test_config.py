@@ -42,7 +42,7 @@ class Parts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ("text", "said"),
     [
         ("[parts.a]\nsize = 1\n[parts.b]\nsize = 'two'\n", "Expected `int`, got `str` - at `$.parts.b.size`"),
-        ("[parts.a]\nsize = 1\n[parts.b]\nsite = 2\n", "Object contains unknown field `site` - at `$.parts.b`"),
+        ("[parts.a]\nsize = 1\n[parts.b]\nsize=2\nsite=2\n", "Object contains unknown field `site` - at `$.parts.b`"),
         ("[parts.b]\n", "Object missing required field `size` - at `$.parts.b`"),
     ],
 )

@@ -23,6 +23,7 @@ from vocab.errors import ConfigError
 from vocab.events import Recovery, Severity
 from vocab.states import Level
 
+DOCS = Path(__file__).parents[3] / "docs" / "policy.md"
 FILE = """
 version = "2026-11"
 [limits]
@@ -70,6 +71,15 @@ def test_the_lower_level_of_a_pool_counts(tmp_path: Path, policy: str, configure
 def test_a_pool_of_the_file_that_has_no_nodes_is_named(tmp_path: Path, policy: str) -> None:
     with pytest.raises(ConfigError, match=r"policy.toml: pools.test: the configuration has no \[pools.test\]"):
         first(tmp_path, policy_file=policy)
+
+
+def test_the_sample_of_the_docs_is_adopted_where_its_pool_is_made(tmp_path: Path) -> None:
+    sample = DOCS.read_text().split("```toml\n")[1].partition("```")[0]
+    configured = config(tmp_path, pools={"test": PoolConfig(nodes=("n1",))})
+    drawn = rulebook.draft(sample, configured, actor="ada", reason="the docs")
+    found = rulebook.in_force(configured, drawn)
+    assert (found.policy, found.level, found.limits.cordons) == ("2026-11", Level.CORDON, 3)
+    assert found.rule("xid:48", "test", "NVIDIA H100 80GB HBM3").level is Level.FENCE
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:

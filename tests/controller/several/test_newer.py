@@ -125,6 +125,20 @@ async def test_what_an_older_one_could_not_read_of_the_inbox_is_taken_up_by_the_
         assert [each["value"] for each in found] == [form.FORM]
 
 
+async def test_what_was_put_aside_is_counted_and_goes_when_it_is_old(postgres: Server, name: str) -> None:
+    store = Store(postgres.database(name))
+    async with store.noting() as connection:
+        await shared.post(connection, [("k", "{}"), ("l", "{}")])
+        first, _ = await shared.waiting(connection)
+        await shared.put_aside(connection, first.id, "odd")
+        assert await shared.failed(connection) == 1
+        assert await shared.forget_failed(connection, 3600.0) == 0
+        assert await shared.forget_failed(connection, -3600.0) == 1
+        assert await shared.failed(connection) == 0
+        assert len(await shared.waiting(connection)) == 1
+    await store.close()
+
+
 async def test_an_answer_of_a_newer_one_that_cannot_be_read_says_that_it_was_done(
     tmp_path: Path, keys: Keys, postgres: Server, name: str
 ) -> None:
