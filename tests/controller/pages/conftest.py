@@ -2,8 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import msgspec
@@ -19,7 +19,7 @@ from controller.deciding.mind import real_core
 from tests.controller.house import House, event, house, uuid
 from tests.controller.node import Node, fence
 from tests.programs import need
-from vocab.messages import ReplicaStatus
+from vocab.messages import GpuStatus, ReplicaStatus
 from vocab.observations import GpuSample, Member, Owner
 from vocab.readings import Readings
 
@@ -43,12 +43,41 @@ BUSY = Readings(
     memory_used_bytes=61 * 2**30,
     memory_total_bytes=80 * 2**30,
 )
+AT_REST = Readings(
+    utilization_ratio=0.0,
+    sm_active_ratio=0.0,
+    dram_active_ratio=0.0,
+    temperature_c=34.0,
+    power_w=71.0,
+    power_limit_w=700.0,
+    memory_used_bytes=2**30,
+    memory_total_bytes=80 * 2**30,
+)
 FOUND = ReplicaStatus(
     replica="vllm.service:8000@n1", deployment="llama", phase="ready", ready=True, admitting=True, observed=True,
     members=(Member(node="n1", gpu=uuid(6)), Member(node="n1", gpu=uuid(7), rank=1)), engine="vllm", model="llama",
     owner=Owner(kind="systemd-unit", name="vllm.service", uid=1000),
 )  # fmt: skip
 MASTER = "s3cret"
+
+
+class Rack(Node):
+    """A node of named boards, one of which cannot be read any more."""
+
+    def __init__(self, home: House, address: str) -> None:
+        super().__init__(home)
+        gpus = tuple(
+            replace(gpu, name="NVIDIA H100 80GB HBM3", serial=f"16500{gpu.index:05d}") for gpu in self.facts.gpus
+        )
+        self.facts = replace(self.facts, address=address, gpus=gpus)
+        self.readings = {gpu.uuid: AT_REST for gpu in gpus} | {uuid(5): BUSY}
+        self.lost = ""
+
+    def samples(self) -> tuple[GpuStatus, ...]:
+        return tuple(
+            GpuStatus(gpu=each.gpu, at=each.at, error="GPU_IS_LOST") if each.gpu == self.lost else each
+            for each in super().samples()
+        )
 
 
 class Site:
@@ -83,7 +112,7 @@ class Site:
         context = await self.context(role, **options)
         wrong: list[str] = []
         page = await context.new_page()
-        page.set_default_timeout(20_000)
+        page.set_default_timeout(60_000)
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.on("console", lambda said: wrong.append(said.text) if "Content Security Policy" in said.text else None)
         try:
@@ -121,14 +150,6 @@ async def agent() -> AsyncIterator[str]:
         yield str(server.make_url("")).rstrip("/")
 
 
-@contextmanager
-def folder(factory: pytest.TempPathFactory) -> Iterator[Path]:
-    made = factory.mktemp("pages")
-    (made / "token").write_text(MASTER)
-    (made / "token").chmod(0o600)
-    yield made
-
-
 async def reporting(node: Node) -> None:
     while True:
         await node.send()
@@ -146,36 +167,43 @@ async def chromium() -> AsyncIterator[Browser]:
             await browser.close()
 
 
+@asynccontextmanager
+async def standing(place: Path) -> AsyncIterator[Site]:
+    """The controller, its fleet and the browser, as long as the block lasts; what it stores goes to ``place``."""
+    deployments = (DeploymentConfig(name="chat", replicas=2, model="smollm2"),)
+    (place / "token").write_text(MASTER)
+    (place / "token").chmod(0o600)
+    async with (
+        agent() as address,
+        house(
+            place / "state",
+            make_core=real_core,
+            deployments=deployments,
+            token_file=str(place / "token"),
+            gateways=("10.0.0.9:7420",),
+        ) as home,
+        chromium() as browser,
+    ):
+        node = Rack(home, address)
+        await node.send()
+        desired = await node.settle()
+        gpu = desired.replicas[0].members[0].gpu
+        seen = event(1, gpu=int(gpu.removeprefix("GPU-"), 16), text="GPU has fallen off the bus")
+        node.lost = gpu
+        await node.send(seen, fence(seen))
+        await node.settle()
+        node.replicas = (*node.replicas, FOUND)
+        made = Site(home, node, browser, gpu)
+        for role in ("viewer", "operator"):
+            issued = await home.post("tokens", {"name": role, "role": role, "reason": "a test"})
+            made.tokens[role] = issued["secret"]
+        reports = asyncio.create_task(reporting(node))
+        yield made
+        reports.cancel()
+        await asyncio.wait([reports])
+
+
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Site]:
-    deployments = (DeploymentConfig(name="chat", replicas=2, model="smollm2"),)
-    with folder(tmp_path_factory) as place:
-        async with (
-            agent() as address,
-            house(
-                place / "state",
-                make_core=real_core,
-                deployments=deployments,
-                token_file=str(place / "token"),
-                gateways=("10.0.0.9:7420",),
-            ) as home,
-            chromium() as browser,
-        ):
-            node = Node(home)
-            node.facts = replace(node.facts, address=address)
-            node.readings[uuid(5)] = BUSY
-            await node.send()
-            desired = await node.settle()
-            gpu = desired.replicas[0].members[0].gpu
-            seen = event(1, gpu=int(gpu.removeprefix("GPU-"), 16))
-            await node.send(seen, fence(seen))
-            await node.settle()
-            node.replicas = (*node.replicas, FOUND)
-            made = Site(home, node, browser, gpu)
-            for role in ("viewer", "operator"):
-                issued = await home.post("tokens", {"name": role, "role": role, "reason": "a test"})
-                made.tokens[role] = issued["secret"]
-            reports = asyncio.create_task(reporting(node))
-            yield made
-            reports.cancel()
-            await asyncio.wait([reports])
+    async with standing(tmp_path_factory.mktemp("pages")) as made:
+        yield made
