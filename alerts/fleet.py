@@ -57,12 +57,13 @@ GROUP = Group(
                 sleep="until the morning if no deployment is below its floor.",
             ),
         ),
+        # It ends before what keeps it back ends (CorralNodesBlind), or it would page when all is over.
         Alert(
             name="CorralCapacityLost",
             severity=PAGE,
             expr=f"{_gpus(OUT)} > 0.1 * {_gpus('.+')}\nand\n{_gpus(OUT)} >= 16",
             wait="10m",
-            keep="10m",
+            keep="2m",
             summary="{{ $value }} GPUs, more than a tenth of the fleet, are out of service",
             says=Page(
                 users="longer waits; errors where a deployment is below its floor.",

@@ -146,7 +146,10 @@ class Month:
     def windows(self) -> list[tuple[int, int]]:
         """Stretches in which something changes; between them all stands still."""
         found: list[tuple[int, int]] = []
-        for edge in sorted({edge for each in self.changes for edge in (each.at, each.until) if edge < self.end}):
+        edges = {edge for each in self.changes for edge in (each.at, each.until)}
+        lasting = (each for each in self.changes if each.what in {"blind", "away"})
+        edges.update(edge for each in lasting for edge in range(each.at, each.until, BEFORE))  # seen whole
+        for edge in sorted(edge for edge in edges if edge < self.end):
             begin, end = max(0, edge - BEFORE), edge + AFTER
             if found and begin <= found[-1][1]:
                 found[-1] = (found[-1][0], end)
