@@ -87,13 +87,16 @@ class Writer:
     def _begin(self) -> None:
         if self._connection is None:
             self._connection = self.engine.connect()
-        self._connection.exec_driver_sql(f"PRAGMA busy_timeout={self._patience_ms}")
-        self._connection.exec_driver_sql("BEGIN IMMEDIATE")
-        self._connection.exec_driver_sql("PRAGMA busy_timeout=0")
+        self._patiently("BEGIN IMMEDIATE")
 
     def _commit(self) -> None:
+        self._patiently("COMMIT")  # where the file system allows no WAL, it waits for readers
+
+    def _patiently(self, statement: str) -> None:
         assert self._connection is not None
-        self._connection.exec_driver_sql("COMMIT")
+        self._connection.exec_driver_sql(f"PRAGMA busy_timeout={self._patience_ms}")
+        self._connection.exec_driver_sql(statement)
+        self._connection.exec_driver_sql("PRAGMA busy_timeout=0")
 
     def _give_up(self) -> None:
         """Undo what is not committed; the next transaction connects anew."""

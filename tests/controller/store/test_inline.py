@@ -1,0 +1,47 @@
+"""Decisions on SQLite: many rows in one statement, a lock of others waited for, and connected anew after a failure."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from controller.store import read
+from controller.store.dialects import Sqlite
+from controller.store.records import Write
+from controller.store.store import Store
+from tests.controller.house import event
+from vocab.errors import Unreachable
+
+MANY = 123  # two statements of fifty rows, two of ten, three of one
+
+
+async def test_rows_of_any_number_are_stored_once_and_grow_by_their_revision(tmp_path: Path) -> None:
+    store = await Store.open(Sqlite(tmp_path / "corral.db"))
+    await store.commit(Write(at=1.0, events=[event(n) for n in range(1, MANY + 1)]))
+    await store.commit(Write(at=2.0, events=[event(1, rev=2, text="again"), event(MANY + 1, code="a\0b")]))
+    async with store.reading() as connection:
+        stored = await read.events_named(connection, [event(n).id for n in range(1, MANY + 2)])
+    assert len(stored) == MANY + 1
+    assert (stored[0].rev, stored[0].text) == (2, "again")
+    await store.close()
+
+
+async def test_who_finds_the_file_locked_is_refused_and_writes_once_it_is_free(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("controller.store.dialects.BUSY_MS", 20)
+    store = await Store.open(Sqlite(tmp_path / "corral.db"))
+    await store.commit(Write(at=1.0, events=[event(1)]))
+    thief = sqlite3.connect(tmp_path / "corral.db", isolation_level=None)
+    thief.execute("BEGIN IMMEDIATE")
+    with pytest.raises(Unreachable, match="locked"):
+        await store.commit(Write(at=2.0, events=[event(2)]))
+    thief.execute("ROLLBACK")
+    thief.close()
+    await store.commit(Write(at=3.0, events=[event(3)]))
+    await store.close()
+    await store.commit(Write(at=4.0, events=[event(4)]))  # a store that is asked again connects again
+    async with store.reading() as connection:
+        stored = await read.events_named(connection, [event(n).id for n in range(1, 5)])
+    assert [each.text for each in stored] == ["fault 1", "fault 3", "fault 4"]
+    await store.close()
