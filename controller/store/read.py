@@ -3,7 +3,7 @@
 All take a connection of ``Store.reading`` and see one consistent view of the database.
 """
 
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import msgspec
@@ -19,13 +19,11 @@ from controller.store.tables import (
     changes,
     counters,
     desired,
-    events,
     nodes,
     positions,
     received,
     standing,
 )
-from vocab.events import Event
 from vocab.lines import ActionLine, AnyLine, EventLine, IncidentLine, StateLine
 from vocab.messages import Desired, NodeFacts
 
@@ -101,12 +99,6 @@ async def digests(connection: AsyncConnection, node: str, first: int, last: int)
         received.c.node == node, received.c.position.between(first, last)
     )
     return {row.position: row.digest for row in await connection.execute(wanted)}
-
-
-async def events_named(connection: AsyncConnection, ids: Collection[str]) -> list[Event]:
-    """The events with these ids, in the order in which they were stored."""
-    query = select(events.c.body).where(events.c.id.in_(ids)).order_by(events.c.stored)
-    return [msgspec.json.decode(body, type=Event) for body in (await connection.execute(query)).scalars()]
 
 
 async def latest(
