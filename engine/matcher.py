@@ -51,17 +51,17 @@ class Matcher:
         if not self.spent and not self._matcher.is_terminated():
             began = time.thread_time()
             self._matcher.fill_next_token_bitmask(bits, row)
-            self._book(began)
+            self._book(began, earned_s=0.0)
 
     def accept(self, token: int) -> None:
         """See sequence.Grammar."""
         if not self.spent and not self._matcher.is_terminated():
-            began = time.thread_time() - EARNED_S
+            began = time.thread_time()
             self._matcher.accept_token(token)
-            self._book(began)
+            self._book(began, earned_s=EARNED_S)
 
-    def _book(self, began: float) -> None:
-        self._left_s = min(CREDIT_S, self._left_s - (time.thread_time() - began))
+    def _book(self, began: float, earned_s: float) -> None:
+        self._left_s = min(CREDIT_S, self._left_s + earned_s - (time.thread_time() - began))
         if self._left_s < 0:
             self.spent = True
             self._compiled.slow.add(self._compiled.shape)

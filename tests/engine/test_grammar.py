@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from engine import grammar, matcher
 from engine.grammar import Grammars
@@ -152,24 +153,21 @@ async def test_several_choices_each_keep_their_own_place(tiny_model: Path) -> No
     assert len(set(texts)) == 3
 
 
-AMBIGUOUS = {"guided_grammar": 'root ::= root root | "a"', "max_tokens": 60, "logit_bias": {"0": -100}}
+AMBIGUOUS = {"guided_grammar": 'root ::= root root | "a"', "max_tokens": 60, "min_tokens": 60}
 
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_form_that_takes_too_long_to_follow_is_refused_and_holds_nobody_up(
     stream: bool, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(matcher, "CREDIT_S", 0.001)
-    monkeypatch.setattr(matcher, "EARNED_S", 0.0)
+    monkeypatch.setattr(matcher, "CREDIT_S", 10.5)
+    monkeypatch.setattr(matcher, "EARNED_S", -1.0)  # as if each token took a second: over its budget at the 11th
     async with replica(settings(tiny_model)) as here:
         other = asyncio.create_task(here.complete("the tin", max_tokens=40, ignore_eos=True))
-        body = {"model": "tiny", "prompt": "the tin can", "stream": stream, "return_token_ids": True, **AMBIGUOUS}
+        body = {"model": "tiny", "prompt": "the tin can", "temperature": 0, "stream": stream, **AMBIGUOUS}
         async with here.session.post(f"{here.base}/v1/completions", json=body) as answer:
-            if stream and answer.status == 200:
-                *_, last = await events(answer)
-            else:
-                assert answer.status == 400
-                last = await answer.json()
+            assert answer.status == (200 if stream else 400)  # the head of a stream goes out with its first token
+            last = (await events(answer))[-1] if stream else await answer.json()
         assert (last["error"]["code"], last["error"]["type"]) == ("form_too_slow", "invalid_request_error")
         status, again, _ = await here.complete("the tin can", **AMBIGUOUS)
         assert (status, again["error"]["code"]) == (400, "form_too_slow")
@@ -178,10 +176,22 @@ async def test_a_form_that_takes_too_long_to_follow_is_refused_and_holds_nobody_
         assert here.service.failed == 0  # no fault of the replica's
 
 
-def test_usual_forms_stay_far_below_their_budget(model: Loaded) -> None:
-    compiled = asyncio.run(Grammars(model).compile(Shape("json", json.dumps(PERSON))))
+async def test_a_form_spends_processor_time_and_is_then_not_taken_again(
+    model: Loaded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(matcher, "CREDIT_S", 0.0)
+    shape, grammars = Shape("regex", "a{9}"), Grammars(model)
+    one = Matcher(await grammars.compile(shape), frozenset(model.eos_ids))
+    one.fill(torch.zeros(1, -(-model.vocab // 32), dtype=torch.int32), 0)
+    assert one.spent
+    with pytest.raises(BadRequest, match="takes too long to follow"):
+        await grammars.compile(shape)
+
+
+def test_each_token_earns_time_so_a_long_answer_in_a_usual_form_is_never_over_its_budget(model: Loaded) -> None:
+    compiled = asyncio.run(Grammars(model).compile(Shape("regex", "a{300}")))
     one = Matcher(compiled, frozenset(model.eos_ids))
-    rule = Sampling(max_tokens=120, temperature=1.0, seed=2, stop_ids=model.eos_ids)
-    generate(model, [Sequence("a", [5, 6, 7], rule, 0.0, grammar=one)])
+    [letter] = model.tokenizer.encode("a", special=False)
+    for _ in range(300):
+        one.accept(letter)
     assert not one.spent
-    assert one._left_s > matcher.CREDIT_S / 2
