@@ -175,15 +175,15 @@ class Core:
 
         Without what they claim and another has; None if what they say is what they have.
         """
-        claims = self._fleet.claims
+        claims = self._fleet.inventory.claims
         moved, claims.moved = claims.moved, {}
         if not claims and not moved:
             return None
-        return [facts for facts in map(self._fleet.own, dict.fromkeys([*told, *moved])) if facts is not None]
+        return [facts for facts in map(self._fleet.inventory.own, dict.fromkeys([*told, *moved])) if facts is not None]
 
     def lasting(self, facts: NodeFacts) -> NodeFacts:
         """What a node has said, as it must be recalled after a restart: with the GPUs that it cannot read now."""
-        return self._fleet.lasting(facts)
+        return self._fleet.inventory.lasting(facts)
 
     def view(self) -> View:
         """The fleet as of the last ``take`` or ``tick``."""

@@ -25,7 +25,7 @@ def judge(fleet: Fleet, now: float) -> Iterator[AnyLine]:
         condition = fleet.ledger.conditions[key]
         if subject.node is not None and not _still_claims(fleet, subject.node, uuid_of(condition.device)):
             yield conditions.end(condition, now)
-    for uuid in fleet.claims.contested():
+    for uuid in fleet.inventory.claims.contested():
         yield from _decide(fleet, uuid, now)
 
 
@@ -34,17 +34,17 @@ def _still_claims(fleet: Fleet, node: str, uuid: str) -> bool:
     gpu = fleet.gpus.get(uuid)
     if facts is None or (gpu is not None and gpu.node == node):
         return facts is None  # not heard of since the start
-    return node in fleet.claims.of(uuid) or fleet.is_blind(node)
+    return node in fleet.inventory.claims.of(uuid) or fleet.inventory.is_blind(node)
 
 
 def _decide(fleet: Fleet, uuid: str, now: float) -> Iterator[AnyLine]:
     gpu = fleet.gpus.get(uuid)
     heir = None if gpu is not None and _stays(fleet, gpu, now) else _heir(fleet, uuid, now)
-    losers = [node for node in fleet.claims.of(uuid) if node != heir]
-    if heir is not None and gpu is not None and fleet.keeps(gpu):
+    losers = [node for node in fleet.inventory.claims.of(uuid) if node != heir]
+    if heir is not None and gpu is not None and fleet.inventory.keeps(gpu):
         losers.append(gpu.node)
     for node in losers:
-        if not fleet.is_refused(node, uuid):
+        if not fleet.inventory.is_refused(node, uuid):
             yield from _refuse(fleet, uuid, node, heir or (gpu.node if gpu is not None else "another node"), now)
     if heir is not None and (key := fleet.ledger.open_conditions.get(_key(heir, uuid))) is not None:
         yield conditions.end(fleet.ledger.conditions[key], now)
@@ -54,7 +54,7 @@ def _stays(fleet: Fleet, gpu: Gpu, now: float) -> bool:
     """Whether it is still its owner's. While we have just begun, or doubt ourselves, silence proves nothing."""
     if _is_silent(fleet, gpu.node, now) and gpu.node not in fleet.doubted and fleet.patience.is_settled(now):
         return False
-    return fleet.keeps(gpu)
+    return fleet.inventory.keeps(gpu)
 
 
 def _is_silent(fleet: Fleet, node: str, now: float) -> bool:
@@ -63,7 +63,11 @@ def _is_silent(fleet: Fleet, node: str, now: float) -> bool:
 
 def _heir(fleet: Fleet, uuid: str, now: float) -> str | None:
     """The claimant that has waited longest, of those that are there."""
-    there = [node for node in fleet.claims.of(uuid) if fleet.node(node).was_heard and not _is_silent(fleet, node, now)]
+    there = [
+        node
+        for node in fleet.inventory.claims.of(uuid)
+        if fleet.node(node).was_heard and not _is_silent(fleet, node, now)
+    ]
     return min(there, key=lambda node: (_since(fleet, uuid, node, now), node), default=None)
 
 

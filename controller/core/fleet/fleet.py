@@ -7,14 +7,13 @@ restart nodes say it again, and until they have, ``patience`` keeps harmful acts
 from collections import defaultdict
 from collections.abc import Callable
 
-from msgspec.structs import replace
-
 from controller.core.fleet import remind, replicas
 from controller.core.fleet.agenda import Agenda
 from controller.core.fleet.along import Along
 from controller.core.fleet.claims import CODE as CLAIMED
-from controller.core.fleet.claims import Claims, device_of, uuid_of
+from controller.core.fleet.claims import uuid_of
 from controller.core.fleet.free import Free
+from controller.core.fleet.inventory import Inventory
 from controller.core.fleet.kinds import REPAIRS
 from controller.core.fleet.ladder import needs_repair
 from controller.core.fleet.ledger import FLEET, Ledger
@@ -53,7 +52,6 @@ class Fleet:
         self.work = Work()
         self.nodes: dict[str, Node] = {}
         self.gpus: dict[str, Gpu] = {}
-        self.claims = Claims()
         self.deployments: dict[str, Deployment] = {}
         self.pools: Division = {}
         self.domains: Division = {}  # failure domains
@@ -70,9 +68,11 @@ class Fleet:
         self.patience = Patience(self.nodes)
         self._known = (False, False)  # whether a start is over, and what runs anywhere is known
         self._pool_of: dict[str, str] = {}
-        self._gpus_at: dict[str, dict[str, None]] = defaultdict(dict)
-        ripples = Ripples(self.ledger, self.roster, self.work, self.nodes, self.gpus, self._gpus_at, self.deployments)
+        at: dict[str, dict[str, None]] = defaultdict(dict)
+        ripples = Ripples(self.ledger, self.roster, self.work, self.nodes, self.gpus, at, self.deployments)
         self.touch, self.touch_all, self.restless = ripples.touch, ripples.touch_all, ripples.restless
+        self.inventory = Inventory(self.ledger, self.agenda, self.work, self.nodes, self.gpus, at, self.touch)
+        self.gpus_at, self.size = self.inventory.at, self.inventory.size
 
     def fold(self, line: AnyLine) -> None:
         """Take a decision in."""
@@ -109,7 +109,7 @@ class Fleet:
         if isinstance(line, StateLine) and line.to == ReplicaState.READY and line.from_ in _UNPROVEN:
             self._started(line)
         if isinstance(line, ConditionLine) and line.code == CLAIMED:
-            self._settle(uuid_of(line.device), line.at)
+            self.inventory.settle(uuid_of(line.device), line.at)
 
     def _started(self, line: StateLine) -> None:
         """A replica has become ready: its node and GPUs can carry one."""
@@ -144,16 +144,8 @@ class Fleet:
             self.patience.expect(name)
         return known
 
-    def gpus_at(self, node: str) -> list[Gpu]:
-        """The GPUs of a node, by index."""
-        return sorted((self.gpus[uuid] for uuid in self._gpus_at.get(node, ())), key=lambda gpu: gpu.identity.index)
-
-    def size(self, node: str) -> int:
-        """How many GPUs of a node are known."""
-        return len(self._gpus_at.get(node, ()))
-
     def learn(self, facts: NodeFacts, now: float) -> None:
-        """A node's inventory: GPUs that it no longer lists stay known, and take no work until they are back."""
+        """What a node says of itself."""
         node = self.node(facts.node)
         booted = node.facts is not None and node.facts.boot_id != facts.boot_id
         if node.facts is None or booted:
@@ -162,101 +154,18 @@ class Fleet:
         if self.versions.put(facts.node, self.pool_of(facts.node), parts_of(facts)):
             self.work.versions[facts.node] = None
         node.facts = facts
-        self._take_inventory(facts, now, booted=booted)
+        self.inventory.take(facts, now, booted=booted)
         if facts.remembers_since is not None and facts.remembers_since != since:
             self.doubt_memory(facts, now)
         if booted:
             self.roster.tear(facts.node)
         self.touch(Subject(node=facts.node))
 
-    def _take_inventory(self, facts: NodeFacts, now: float, *, booted: bool) -> None:
-        listed, claimed = {identity.uuid for identity in facts.gpus}, {}
-        gone = [uuid for uuid in self._gpus_at[facts.node] if uuid not in listed]
-        for uuid in gone:
-            self.gpus[uuid].listed = False
-            self.touch(Subject(gpu=uuid))
-        for identity in facts.gpus:
-            known = self.gpus.get(identity.uuid)
-            if known is None or known.node != facts.node:
-                claimed[identity.uuid] = identity
-                continue
-            if not known.listed:
-                self.work.booted[facts.node] = None  # it is back: what a reboot ended is over for it, too
-            known.watched = known.watched and known.period_s <= facts.period_s and not booted
-            known.identity, known.period_s, known.listed = identity, facts.period_s, True
-            if booted:  # what it read before says nothing of what it is now
-                known.known_at, known.sampled_at, known.status = now, None, None
-            self._watch(identity.uuid)
-        self.claims.put(facts.node, claimed)
-        for uuid in (*claimed, *gone):
-            self._settle(uuid, now)
-
-    def _settle(self, uuid: str, now: float) -> None:
-        """Give a GPU to who has it, of those that list it: who had it, else one whose claim is not refused."""
-        gpu, claimants = self.gpus.get(uuid), self.claims.of(uuid)
-        if gpu is not None and self.keeps(gpu) and not self.is_refused(gpu.node, uuid):
-            return
-        heir = min((node for node in claimants if not self.is_refused(node, uuid)), default=None)
-        facts = self.node(heir).facts if heir is not None else None
-        if facts is None:
-            return
-        identity = claimants[facts.node]
-        self.claims.drop(uuid, facts.node)
-        if gpu is not None:
-            self._forget(uuid)
-            self.claims.moved |= {gpu.node: None, facts.node: None}
-            self.touch(Subject(node=gpu.node))
-            self.touch(Subject(node=facts.node))
-            if gpu.listed:
-                self.claims.add(uuid, gpu.node, gpu.identity)
-        self.gpus[uuid] = Gpu(identity, facts.node, now, facts.period_s)
-        self._gpus_at[facts.node][uuid] = None
-        self._watch(uuid)
-
-    def keeps(self, gpu: Gpu) -> bool:
-        """Whether its node has not given it up: it lists it, or cannot say at present."""
-        return gpu.listed or self.is_blind(gpu.node)
-
-    def is_blind(self, node: str) -> bool:
-        """Whether what a node does not list says nothing: it can read no GPU, or is not up yet."""
-        facts = self.node(node).facts
-        return facts is not None and (facts.booting or facts.unknown_because is not None)
-
-    def is_refused(self, node: str, uuid: str) -> bool:
-        """Whether a node's claim to a GPU is refused."""
-        return (Subject(node=node), CLAIMED, device_of(uuid)) in self.ledger.open_conditions
-
-    def lasting(self, facts: NodeFacts) -> NodeFacts:
-        """What of a node must be recalled after a restart: one that is blind has what it had."""
-        if not self.is_blind(facts.node):
-            return facts
-        listed = {identity.uuid for identity in facts.gpus}
-        had = (gpu.identity for gpu in self.gpus_at(facts.node) if gpu.identity.uuid not in listed)
-        return replace(facts, gpus=(*facts.gpus, *had))
-
-    def own(self, node: str) -> NodeFacts | None:
-        """What a node says of itself, without the GPUs that are another's; None if it never said anything."""
-        facts, mine = self.node(node).facts, self._gpus_at[node]
-        return None if facts is None else replace(facts, gpus=tuple(gpu for gpu in facts.gpus if gpu.uuid in mine))
-
     def doubt_memory(self, facts: NodeFacts, now: float) -> None:
         """Give a node the time to see again what it may have forgotten."""
         due = now + max(MEMORY_LEAST_S, MEMORY_PERIODS * facts.period_s)
         self.forgetful[facts.node] = due
         self.agenda.remind(due, Subject(node=facts.node))
-
-    def _forget(self, uuid: str) -> None:
-        gone = self.gpus.pop(uuid, None)
-        if gone is not None:
-            del self._gpus_at[gone.node][uuid]
-            self.work.unsure[uuid] = None
-            self.work.untold[gone.node] = None
-
-    def _watch(self, uuid: str) -> None:
-        gpu = self.gpus[uuid]
-        if not gpu.watched:  # a reading only puts the moment off, and the agenda finds out by itself
-            gpu.watched = True
-            self.agenda.watch(Subject(gpu=uuid), gpu.stale_at)
 
     def sample(self, statuses: tuple[GpuStatus, ...], now: float) -> bool:
         """Readings of GPUs; True if one began or ceased to answer."""
@@ -268,7 +177,7 @@ class Fleet:
             self.work.readings[gpu.node] = None
             if gpu.take(status, now):
                 moved.append(status.gpu)
-            self._watch(status.gpu)
+            self.inventory.watch(gpu)
         for uuid in moved:
             self.touch(Subject(gpu=uuid))
         return bool(moved)
