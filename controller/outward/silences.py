@@ -7,6 +7,7 @@ any restart, and a silence that a person has ended is not made anew before the m
 import asyncio
 import logging
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -75,29 +76,42 @@ class Silences:
 
     async def agree(self, client: Client, wanted: dict[str, HoldLine]) -> None:
         """Make, move and end silences until those of ours are as the maintenances are. Raises Unreachable, Refused."""
-        found = await client.call("GET", "/api/v2/silences", list[Silence])
-        ours = {(each.comment.split(":")[0], _label(each)): each for each in found if each.createdBy == BY}
+        ours: dict[tuple[str, str], list[Silence]] = {}
+        for each in await client.call("GET", "/api/v2/silences", list[Silence]):
+            if each.createdBy == BY and each.comment.startswith(MARK):
+                ours.setdefault((each.comment.split(":")[0], _label(each)), []).append(each)
         for node, hold in wanted.items():
             for label in self._config.labels:
-                known = ours.pop((f"{MARK}{hold.id}", label), None)
-                if known is None or (known.status.state != "expired" and _seconds(known.endsAt) != _whole(hold.until)):
-                    body = _body(node, hold, label) | ({"id": known.id} if known is not None else {})
+                known = ours.get((f"{MARK}{hold.id}", label), [])
+                standing = next(filter(_stands, known), None)
+                if standing is None and any(each.comment == _comment(hold) for each in known):
+                    continue  # a person has ended it
+                if standing is not None:
+                    known.remove(standing)
+                if standing is None or _seconds(standing.endsAt) != _whole(hold.until):
+                    body = _body(node, hold, label) | ({"id": standing.id} if standing is not None else {})
                     await client.call("POST", "/api/v2/silences", dict[str, Any], body)
-        for left in ours.values():
-            if left.comment.startswith(MARK) and left.status.state != "expired":
-                await client.fetch("DELETE", f"/api/v2/silence/{left.id}")
+        for left in filter(_stands, chain.from_iterable(ours.values())):
+            await client.fetch("DELETE", f"/api/v2/silence/{left.id}")
+
+
+def _stands(silence: Silence) -> bool:
+    """Whether it counts: Alertmanager lists for days what has ended, also a silence of which the time was moved."""
+    return silence.status.state != "expired"
+
+
+def _comment(hold: HoldLine) -> str:
+    return f"{MARK}{hold.id}: {hold.reason}"
 
 
 def _body(node: str, hold: HoldLine, label: str) -> dict[str, Any]:
     assert hold.until is not None, "a maintenance has an end"
     return {
         "matchers": [{"name": label, "value": node, "isRegex": False, "isEqual": True}],
-        "startsAt": datetime.fromtimestamp(
-            hold.at, UTC
-        ).isoformat(),  # Alertmanager takes its own now for one that is past
+        "startsAt": datetime.fromtimestamp(hold.at, UTC).isoformat(),  # of one that is past it takes its own now
         "endsAt": datetime.fromtimestamp(_whole(hold.until) or 0, UTC).isoformat(),
         "createdBy": BY,
-        "comment": f"{MARK}{hold.id}: {hold.reason}",
+        "comment": _comment(hold),
     }
 
 

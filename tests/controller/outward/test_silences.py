@@ -1,6 +1,7 @@
 """Silences in an Alertmanager: they follow maintenances, over restarts too. Here one that keeps them in a list."""
 
 from collections.abc import AsyncIterator
+from datetime import datetime
 
 import pytest
 from aiohttp import web
@@ -16,7 +17,8 @@ T0 = 1_796_000_000.0
 
 
 class Alertmanager:
-    """What of its API v2 is used: a POST with an id replaces that silence."""
+    """What of its API v2 is used. A POST with an id moves that silence; with another begin too, it ends that one and
+    makes another. It lists what has ended last."""
 
     def __init__(self) -> None:
         self.silences: dict[str, dict[str, object]] = {}
@@ -29,11 +31,14 @@ class Alertmanager:
         return app
 
     async def _list(self, _: web.Request) -> web.Response:
-        return web.json_response(list(self.silences.values()))
+        return web.json_response(sorted(self.silences.values(), key=lambda each: each["status"] != {"state": "active"}))
 
     async def _make(self, request: web.Request) -> web.Response:
         body = await request.json()
         known = body.pop("id", None) or f"s{len(self.silences)}"
+        if known in self.silences and self.silences[known]["startsAt"] != body["startsAt"]:
+            self.silences[known]["status"] = {"state": "expired"}
+            known = f"s{len(self.silences)}"
         self.silences[known] = body | {"id": known, "status": {"state": "active"}}
         return web.json_response({"silenceID": known})
 
@@ -45,9 +50,10 @@ class Alertmanager:
         return [each for each in self.silences.values() if each["status"] == {"state": "active"}]
 
 
-def hold(until: float = T0 + 3600, id: str = "h1") -> HoldLine:  # noqa: A002
+def hold(until: float = T0 + 3600, id: str = "h1", at: float = T0) -> HoldLine:  # noqa: A002
     return HoldLine(
-        at=T0, subject=Subject(node="n1"), id=id, op="placed", owner="maintenance", reason="new fans",
+        at=at, subject=Subject(node="n1"), id=id, op="placed", owner="maintenance",
+        reason=f"maintenance until {until:.0f}: new fans",
         clears_on=ClearsOn.PERSON, until=until,
     )  # fmt: skip
 
@@ -82,6 +88,16 @@ async def test_another_end_moves_the_silence(there: There) -> None:
     assert str(made["endsAt"]).startswith("2026-11-30T0")
 
 
+async def test_a_silence_moved_more_than_once_moves_again_and_ends_with_its_maintenance(there: There) -> None:
+    alertmanager, silences, client = there
+    for hours in (1, 2, 3):
+        await silences.agree(client, {"n1": hold(until=T0 + hours * 3600, at=T0 + hours)})
+        (made,) = alertmanager.active()
+        assert datetime.fromisoformat(str(made["endsAt"])).timestamp() == T0 + hours * 3600
+    await silences.agree(client, {})
+    assert alertmanager.active() == []
+
+
 async def test_its_end_ends_the_silence_and_leaves_those_of_people(there: There) -> None:
     alertmanager, silences, client = there
     await silences.agree(client, {"n1": hold()})
@@ -97,3 +113,11 @@ async def test_a_silence_that_a_person_ended_is_not_made_anew(there: There) -> N
     alertmanager.silences["s0"]["status"] = {"state": "expired"}
     await silences.agree(client, {"n1": hold()})
     assert alertmanager.active() == []
+
+
+async def test_it_is_made_anew_once_the_maintenance_has_another_end(there: There) -> None:
+    alertmanager, silences, client = there
+    await silences.agree(client, {"n1": hold()})
+    alertmanager.silences["s0"]["status"] = {"state": "expired"}
+    await silences.agree(client, {"n1": hold(until=T0 + 7200)})
+    assert len(alertmanager.active()) == 1
