@@ -47,11 +47,11 @@ from controller.outward.keepers import keepers
 from controller.outward.powering import Powering, powers
 from controller.outward.silences import Silences
 from controller.outward.webhooks import Webhook
-from controller.pages import FORMS, OPEN_PATHS, ROLES, SHOWS, Pages
 from controller.pages.frame import Frame
 from controller.pages.looking import Looking
 from controller.pages.ordering import Ordering
 from controller.pages.orders import Forms
+from controller.pages.pages import FORMS, OPEN_PATHS, ROLES, SHOWS, Pages
 from controller.pages.recent import Recent
 from controller.pages.signing import Signing
 from controller.rehearsing.rehearsing import Rehearsing

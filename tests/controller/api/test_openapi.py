@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from controller.pages import FORMS, SHOWS
+from controller.pages.pages import FORMS, SHOWS
 from tests.controller.house import batch, event, house, uuid
 
 
