@@ -15,13 +15,39 @@ FEW = 50  # records: what brings more is a spool that is emptied, and its faults
 LEAST_OTHERS = 4  # of a turn, one in so many is for what is not urgent, so that nobody waits for ever
 
 
-class Waiting:
-    """Two queues. For one reader."""
+class _Line:
+    """One of the two queues, and how many of each node stand in it."""
 
     def __init__(self) -> None:
-        self._urgent: deque[Submission] = deque()
-        self._others: deque[Submission] = deque()
-        self._nodes: Counter[str] = Counter()  # how many of each wait among the others
+        self._all: deque[Submission] = deque()
+        self._nodes: Counter[str] = Counter()
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def holds(self, submission: Submission) -> bool:
+        """Whether anything of the same node stands in it."""
+        return submission.batch is not None and submission.batch.node in self._nodes
+
+    def put(self, submission: Submission) -> None:
+        self._all.append(submission)
+        if submission.batch is not None:
+            self._nodes[submission.batch.node] += 1
+
+    def take(self) -> Submission:
+        first = self._all.popleft()
+        if first.batch is not None:
+            self._nodes[first.batch.node] -= 1
+            if not self._nodes[first.batch.node]:
+                del self._nodes[first.batch.node]
+        return first
+
+
+class Waiting:
+    """Two queues; what waits of one node is all in the same. For one reader."""
+
+    def __init__(self) -> None:
+        self._urgent, self._others = _Line(), _Line()
         self._some = asyncio.Event()
 
     def __len__(self) -> int:
@@ -29,13 +55,9 @@ class Waiting:
 
     def put(self, submission: Submission) -> None:
         """At the end of its queue."""
-        node = submission.batch.node if submission.batch is not None else None
-        if is_urgent(submission) and not self._nodes[node or ""]:
-            self._urgent.append(submission)
-        else:
-            self._others.append(submission)
-            if node is not None:
-                self._nodes[node] += 1
+        first = is_urgent(submission) or self._urgent.holds(submission)
+        line = self._urgent if first and not self._others.holds(submission) else self._others
+        line.put(submission)
         self._some.set()
 
     async def some(self) -> None:
@@ -48,20 +70,12 @@ class Waiting:
         brought = 0
         while len(self) and len(taken) < most and brought < records:
             of_others = not self._urgent or (self._others and len(taken) % LEAST_OTHERS == LEAST_OTHERS - 1)
-            each = self._other() if of_others else self._urgent.popleft()
+            each = (self._others if of_others else self._urgent).take()
             taken.append(each)
             brought += each.records
         if not len(self):
             self._some.clear()
         return taken
-
-    def _other(self) -> Submission:
-        each = self._others.popleft()
-        if each.batch is not None:
-            self._nodes[each.batch.node] -= 1
-            if not self._nodes[each.batch.node]:
-                del self._nodes[each.batch.node]
-        return each
 
 
 def is_urgent(submission: Submission) -> bool:

@@ -36,6 +36,17 @@ async def test_of_one_node_nothing_overtakes_what_came_before() -> None:
     assert waiting.take(1, 500) == [again]
 
 
+async def test_what_a_node_says_after_its_fault_does_not_overtake_it_in_a_storm() -> None:
+    waiting = Waiting()
+    for number in range(10):
+        waiting.put(fault(f"f{number}"))
+    failing, then = fault("n1"), joins("n1")
+    waiting.put(failing)
+    waiting.put(then)
+    taken = waiting.take(256, 500)
+    assert taken.index(failing) < taken.index(then)
+
+
 async def test_a_storm_of_faults_lets_others_through_too() -> None:
     waiting = Waiting()
     joining = joins("n0")
