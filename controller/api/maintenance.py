@@ -8,7 +8,7 @@ from aiohttp import web
 from controller.api.forms import Ordered, OrderQuery, Reason, ReasonBody
 from controller.api.route import Call, Route, not_found
 from controller.core.fleet.stimuli import Asked
-from controller.core.policy.pause import MAINTENANCE
+from controller.core.policy.pause import is_maintenance
 from controller.core.preview import Preview
 from controller.deciding.conductor import Conductor, Submission
 from controller.deciding.verdict import verdict
@@ -58,7 +58,7 @@ class Maintenance:
 
     async def standing(self, _: Call) -> list[HoldLine]:
         """All of them."""
-        return [hold for hold in (await self._conductor.view()).holds if hold.owner == MAINTENANCE]
+        return list(filter(is_maintenance, (await self._conductor.view()).holds))
 
     async def begin(self, call: Call) -> Ordered | Preview | web.Response:
         """Begin one, or give one another end."""

@@ -18,6 +18,7 @@ from controller.api.forms import (
 )
 from controller.api.route import Call, Route, Run, not_found
 from controller.core.fleet.stimuli import Asked
+from controller.core.policy.pause import MAINTENANCE
 from controller.core.preview import Preview
 from controller.deciding.conductor import Conductor, Submission
 from controller.deciding.verdict import verdict
@@ -28,7 +29,7 @@ from vocab.errors import InputError, Refused
 from vocab.lines import HoldLine, Subject
 from wire.server import reply
 
-OURS = ("policy", "agent", "corral")  # owners that only Corral itself may be
+OURS = ("policy", "agent", "corral", MAINTENANCE)  # owners that only Corral itself may be
 
 
 class Orders:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from controller.core.fleet.views import View
-from controller.core.policy.pause import MAINTENANCE
+from controller.core.policy.pause import is_maintenance
 from vocab.lines import AnyLine, HoldLine
 
 
@@ -13,12 +13,12 @@ def maintained(view: View) -> dict[str, HoldLine]:
 
 
 def _holds(holds: Iterable[HoldLine]) -> list[HoldLine]:
-    return [hold for hold in holds if hold.owner == MAINTENANCE]
+    return list(filter(is_maintenance, holds))
 
 
 def is_silent(view: View, line: AnyLine) -> bool:
     """Whether the line is about a node that is maintained now, its GPUs or its replicas."""
-    if isinstance(line, HoldLine) and line.owner == MAINTENANCE:
+    if isinstance(line, HoldLine) and is_maintenance(line):
         return False
     subject = line.subject
     return any(

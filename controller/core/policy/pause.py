@@ -36,7 +36,12 @@ def why_on(fleet: Fleet, node: str) -> str | None:
 
 def maintained(fleet: Fleet, node: str) -> HoldLine | None:
     """The hold of a maintenance: people are at work on the node, so nothing harmful is done there."""
-    return next(iter(fleet.ledger.standing(Subject(node=node), MAINTENANCE)), None)
+    return next(filter(is_maintenance, fleet.ledger.standing(Subject(node=node), MAINTENANCE)), None)
+
+
+def is_maintenance(hold: HoldLine) -> bool:
+    """Whether it is the hold of one: it says when it ends. Others may have placed one under its name before."""
+    return hold.owner == MAINTENANCE and hold.until is not None
 
 
 def is_paused(fleet: Fleet, node: str) -> bool:

@@ -54,6 +54,7 @@ async def test_hold_of_another_owner_is_lifted_only_with_force(tmp_path: Path) -
         ({"subject": {"gpu": uuid(0)}}, "missing required field `reason`"),
         ({"subject": {"gpu": uuid(0)}, "reason": ""}, "$.reason"),
         ({"subject": {"gpu": uuid(0)}, "reason": "x", "owner": "policy"}, "Corral's own"),
+        ({"subject": {"node": "n1"}, "reason": "x", "owner": "maintenance"}, "Corral's own"),
         ({"subject": {"gpu": uuid(0)}, "reason": "x", "owner": "agent:n1"}, "$.owner"),
     ],
 )

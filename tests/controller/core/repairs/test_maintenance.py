@@ -33,6 +33,14 @@ def test_the_node_is_held_and_its_replicas_move(make_world: MakeWorld) -> None:
     assert {replica.node for replica in world.core.view().replicas} == {"n2"}
 
 
+def test_a_hold_that_merely_bears_its_name_pauses_nothing(make_world: MakeWorld) -> None:
+    world = make_world(CHAT, nodes=2)
+    world.ask("hold", node="n1", owner=MAINTENANCE, reason="placed by a program of an older day")
+    assert world.core.view().nodes[0].paused is False
+    maintain(world)
+    assert [hold.until is None for hold in held(world)] == [True, False]
+
+
 def test_it_ends_at_its_time_by_itself(make_world: MakeWorld) -> None:
     world = make_world(CHAT, nodes=2)
     maintain(world)
