@@ -102,9 +102,9 @@ def _at(
         raise type(error)(in_commands(str(error))) from error
 
 
-def token() -> str | None:
-    """What CORRAL_TOKEN_FILE holds, if it names one. Raises ConfigError if others may read it."""
-    token_file = os.environ.get("CORRAL_TOKEN_FILE")
+def token(variable: str = "CORRAL_TOKEN_FILE") -> str | None:
+    """What the file holds that this variable names, if it names one. Raises ConfigError if others may read it."""
+    token_file = os.environ.get(variable)
     return read_token(Path(token_file) if token_file else None)
 
 

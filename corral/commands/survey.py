@@ -11,7 +11,7 @@ that were missed, what Corral would have done and what that costs, GPUs that wer
 
 Nothing is installed, started or changed. PATHS are kernel logs or journals in any form, plain or gzip, or folders of
 them: one file or one folder a node, or lines that name their host. Prometheus is asked for the series of dcgm-exporter
-and of vLLM; a token is taken from CORRAL_TOKEN_FILE."""
+and of vLLM; a token for it is taken from CORRAL_PROMETHEUS_TOKEN_FILE."""
 FORMATS = ("markdown", "html", "json")
 BY_SUFFIX = {".md": "markdown", ".html": "html", ".htm": "html", ".json": "json"}
 

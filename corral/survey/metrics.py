@@ -37,6 +37,7 @@ LABELS = ",".join(dict.fromkeys((*UUID, *INDEX, *MODEL, *PCI, *HOST, *SERIAL)))
 BAD = (Doing.HUNG, Doing.LAUNCH_BOUND, Doing.STARVED, Doing.IDLE)
 MOST = 200  # GPUs that are named
 FEW, FULL = 0.05, 0.95  # of requests under way, of the KV cache
+TOKEN = "CORRAL_PROMETHEUS_TOKEN_FILE"  # noqa: S105 - a variable's name; not Corral's own token: that orders repairs
 VLLM = {
     "running": "vllm:num_requests_running",
     "waiting": "vllm:num_requests_waiting",
@@ -55,7 +56,7 @@ class Metrics(msgspec.Struct, frozen=True):
 async def used(url: str, now: float, days: float, tell: Tell) -> Metrics:
     """Ask the Prometheus at ``url``. Raises Unreachable, InputError or Refused."""
     step = max(LEAST_STEP_S, math.ceil(days * DAY_S / STEPS))
-    async with Client(url, token=token(), tls=tls(url)) as client:
+    async with Client(url, token=token(TOKEN), tls=tls(url)) as client:
         asked = Asked(client, now, days, step, (len(USED) + len(VLLM)), tell)
         fields = {field: await asked.over_time(_names(field), LABELS) for field in USED}
         states = {field: await asked.now(_names(field), LABELS) for field in STATES}

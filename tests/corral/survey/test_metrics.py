@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 from aiohttp import web
@@ -77,3 +78,23 @@ async def test_an_engine_without_requests_is_empty(metrics: Metrics) -> None:
 async def test_a_prometheus_that_is_not_there_is_unreachable() -> None:
     with pytest.raises(Unreachable):
         await used("http://127.0.0.1:9", NOW, 1.0, lambda *_: None)
+
+
+async def test_a_prometheus_is_shown_its_own_token_and_never_corrals(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown: set[str | None] = set()
+
+    async def ask(request: web.Request) -> web.Response:
+        shown.add(request.headers.get("Authorization"))
+        return await answer(request)
+
+    for name in ("CORRAL_TOKEN_FILE", "CORRAL_PROMETHEUS_TOKEN_FILE"):
+        (tmp_path / name).write_text(f"of-{name}")
+        (tmp_path / name).chmod(0o600)
+        monkeypatch.setenv(name, str(tmp_path / name))
+    app = web.Application()
+    app.router.add_get("/api/v1/{route}", ask)
+    async with TestServer(app) as server:
+        await used(f"http://127.0.0.1:{server.port}", NOW, 1.0, lambda *_: None)
+    assert shown == {"Bearer of-CORRAL_PROMETHEUS_TOKEN_FILE"}
