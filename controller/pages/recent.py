@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -13,6 +14,7 @@ from vocab.readings import Readings
 HOUR_S = 3600.0
 KEPT_S = 15.0  # people look at several GPUs of one node, one after the other
 MOST = 4  # recordings that are kept, a few MiB each
+AT_ONCE = 8  # ... and that are under way: a large one may have 64 MiB, an agent may be slow
 
 
 class _Head(msgspec.Struct):
@@ -49,10 +51,14 @@ class Recent:
         self._agents = agents
         self._clock = clock
         self._kept: dict[str, tuple[float, bytes]] = {}
+        self._room = asyncio.Semaphore(AT_ONCE)
+        self._asking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by address
 
     async def of(self, address: str, place: Place) -> list[Point]:
         """What was read of a GPU, oldest first. Raises Unreachable, in words for people."""
-        raw = await self._recording(address)
+        asking = self._asking.setdefault(address, asyncio.Lock())  # many pages may be open: one asks for all
+        async with asking, self._room:
+            raw = await self._recording(address)
         return await asyncio.to_thread(lambda: list(points(raw, place)))
 
     async def _recording(self, address: str) -> bytes:
