@@ -7,6 +7,7 @@ import msgspec
 
 from corral.ask import ask
 from corral.terminal import say
+from vocab.lines import Target
 
 dry_run_option = click.option("--dry-run", is_flag=True, help="Only say what it would do: who goes where, how long.")
 
@@ -32,11 +33,13 @@ def told(seen: dict[str, Any]) -> list[str]:
     """A preview, line by line."""
     if seen.get("refused"):
         return [f"dry run: it would be refused: {seen['refused']}"]
+    groups: dict[str, list[str]] = seen.get("groups", {})
     lines = [f"would hold {_name(hold['subject'])}: {hold['reason']}" for hold in seen.get("held", ())]
     lines += [f"would lift {hold['id']} on {_name(hold['subject'])}" for hold in seen.get("lifted", ())]
     lines += [f"would order {each['of']} of {_name(each['subject'])}" for each in seen.get("ordered", ())]
     lines += [f"  which stops {_name(subject)}" for subject in seen.get("disrupts", ())]
     lines += [_move(move) for move in seen.get("moves", ())]
+    lines += [f"  {name} is a group: all of it leaves {' and '.join(nodes)} together" for name, nodes in groups.items()]
     lines += [f"{replica} would serve on" for replica in seen.get("stays", ())]
     lines += [f"would call off {each['of']} of {_name(each['subject'])}" for each in seen.get("cancelled", ())]
     lines += [_floor(floor) for floor in seen.get("floors", ())]
@@ -58,7 +61,8 @@ def _move(move: dict[str, Any]) -> str:
 
 
 def _place(target: dict[str, Any]) -> str:
-    return f"{target['node']} {', '.join(target['gpus'])}"
+    by_node = msgspec.convert(target, Target).by_node
+    return " and ".join(f"{node} {', '.join(gpus)}" for node, gpus in by_node.items())
 
 
 def _floor(floor: dict[str, Any]) -> str:

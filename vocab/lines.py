@@ -119,6 +119,14 @@ class Target(msgspec.Struct, frozen=True, omit_defaults=True):
     gpus: tuple[str, ...]
     nodes: tuple[str, ...] = ()
 
+    @property
+    def by_node(self) -> dict[str, tuple[str, ...]]:
+        """Its GPUs by node, the leader's first."""
+        found: dict[str, tuple[str, ...]] = {self.node: ()}
+        for node, gpu in zip(self.nodes or (self.node,) * len(self.gpus), self.gpus, strict=True):
+            found[node] = (*found.get(node, ()), gpu)
+        return found
+
 
 class ActionLine(Line, frozen=True, kw_only=True, tag="action"):
     """An action moved; ``token`` is "epoch.number", compared as numbers; ``deployment``: whose replica is started."""

@@ -56,6 +56,7 @@ class Preview(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="
     cancelled: tuple[ActionLine, ...] = ()
     ordered: tuple[ActionLine, ...] = ()  # repairs that would begin
     disrupts: tuple[Subject, ...] = ()
+    groups: dict[str, tuple[str, ...]] = {}  # of those that go or are stopped: the nodes of which all members leave
     requests: int = 0  # in flight on all that would go
     floors: tuple[Floor, ...] = ()
     budgets: tuple[Budget, ...] = ()
@@ -84,6 +85,7 @@ def draw(before: Fleet, after: Fleet, order: str, lines: Sequence[AnyLine]) -> P
         cancelled=tuple(action for action in actions if action.state is ActionState.CANCELLED),
         ordered=tuple(ordered),
         disrupts=disrupts,
+        groups={replica.id: replica.nodes for replica in going.values() if replica.is_group},
         requests=sum(_requests(replica) for replica in going.values()),
         floors=tuple(_floors(before, going.values())),
         budgets=tuple(dict.fromkeys([*limits, *([budget.repairs_now(after)] if ordered else [])])),

@@ -12,6 +12,7 @@ def foretold(seen: Preview, names: Names) -> list[str]:
     lines += [f"Orders {plain(each.of)} of {names.of(each.subject)}" for each in seen.ordered]
     lines += [f"Stops {names.of(subject)}" for subject in seen.disrupts]
     lines += [_move(move, names) for move in seen.moves]
+    lines += [f"{name} is a group: all of it leaves {' and '.join(at)} together" for name, at in seen.groups.items()]
     lines += [f"{replica} serves on" for replica in seen.stays]
     lines += [f"Calls off {plain(each.of)} of {names.of(each.subject)}" for each in seen.cancelled]
     lines += [_floor(floor) for floor in seen.floors]
@@ -32,7 +33,8 @@ def _move(move: Move, names: Names) -> str:
 
 
 def _place(target: Target, names: Names) -> str:
-    return f"{target.node} {', '.join(names.gpu(gpu) for gpu in target.gpus)}"
+    there = ((node, ", ".join(map(names.gpu, gpus))) for node, gpus in target.by_node.items())
+    return " and ".join(f"{node} {gpus}" for node, gpus in there)
 
 
 def _floor(floor: Floor) -> str:

@@ -169,7 +169,8 @@ def sentence(line: AnyLine, names: Names) -> str:
 
 def _action(line: ActionLine, names: Names) -> str:
     target = line.target
-    where = f" on {target.node} {' + '.join(names.gpu(gpu) for gpu in target.gpus)}" if target else ""
+    there = target.by_node.items() if target is not None else ()
+    where = " and".join(f" on {node} {' + '.join(map(names.gpu, gpus))}" for node, gpus in there)
     strikes = f" — disrupts {', '.join(names.of(each) for each in line.disrupts)}" if line.disrupts else ""
     budget = f" [{line.budget.of}: {line.budget.used:g} of {line.budget.limit:g}]" if line.budget else ""
     return f"{plain(line.of)} {plain(line.state)}{where}: {line.why}{strikes}{budget}"

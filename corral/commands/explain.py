@@ -124,7 +124,9 @@ def _what(entry: AnyLine) -> str:
             budget = f" [{entry.budget.of}: {entry.budget.used:g} of {entry.budget.limit:g}]" if entry.budget else ""
             named = ", ".join(_name(subject)[:SHORT] for subject in entry.disrupts if entry.state in DECIDED)
             disrupts = f", disrupts {named}" if named else ""
-            return f"action {entry.of.value} {entry.state.value}{budget}: {entry.why}{disrupts}"
+            over = tuple(entry.target.by_node) if entry.target is not None else ()
+            where = f" on {' and '.join(over)}" if over else ""
+            return f"action {entry.of.value} {entry.state.value}{where}{budget}: {entry.why}{disrupts}"
         case NoteLine():
             return f"note {entry.code}: {entry.text}"
         case _:

@@ -16,7 +16,7 @@ from corral.__main__ import COMMANDS, cli
 from corral.commands.explain import causal, story
 from vocab.errors import InputError, Refused, Unreachable
 from vocab.events import Event, Evidence, Recovery, Scope, Severity, Source
-from vocab.lines import ActionLine, AnyLine, EventLine, HoldLine, StateLine, Subject
+from vocab.lines import ActionLine, AnyLine, EventLine, HoldLine, StateLine, Subject, Target
 from vocab.metrics import CONTROLLER
 from vocab.states import ActionKind, ActionState, ClearsOn
 from wire.exposition import Exposition
@@ -278,6 +278,26 @@ def test_a_dry_run_of_every_harmful_command_asks_for_nothing_but_what_would_be(
         "nothing was done; it takes 130 s at most; 7 requests are in flight there",
     ):
         assert text in " ".join(result.output.split())
+
+
+def test_a_dry_run_says_which_nodes_a_group_leaves_and_takes_by_node(controller: Controller) -> None:
+    where, to = (
+        {"node": nodes[0], "gpus": ["g0", "g1", "g2", "g3"], "nodes": nodes}
+        for nodes in (["n1", "n1", "n2", "n2"], ["n3", "n3", "n4", "n4"])
+    )
+    move = {**AHEAD["moves"][0], "replica": "wide-1", "where": where, "to": to}
+    controller.ahead = {**AHEAD, "moves": [move], "groups": {"wide-1": ["n1", "n2"]}}
+    text = " ".join(corral(controller, "drain", "0", "--reason", "riser", "--dry-run").output.split())
+    assert "would move wide-1 from n1 g0, g1 and n2 g2, g3 to n3 g0, g1 and n4 g2, g3" in text
+    assert "wide-1 is a group: all of it leaves n1 and n2 together" in text
+
+
+def test_explain_names_every_node_on_which_a_group_starts() -> None:
+    waiting = STORY[2]
+    assert isinstance(waiting, ActionLine)
+    target = Target(node="n1", gpus=("g0", "g1"), nodes=("n1", "n2"))
+    start = msgspec.structs.replace(waiting, of=ActionKind.START_REPLICA, state=ActionState.ORDERED, target=target)
+    assert "start_replica ordered on n1 and n2:" in story(start)
 
 
 def test_an_undo_says_what_it_lifted_called_off_and_cannot_undo(controller: Controller) -> None:

@@ -71,6 +71,14 @@ def was_lost(before: ReplicaStatus | None, part: ReplicaStatus) -> bool:
     return is_absent(part) or (None not in {before.pid, part.pid} and before.pid != part.pid)
 
 
+def together(nodes: Sequence[str], why: str) -> str:
+    """Why a replica goes; of a group also from where all of it does."""
+    if len(nodes) == 1:
+        return why
+    said = f"its members on {' and '.join(nodes)} leave together"
+    return why if said in why else f"{why}; {said}"
+
+
 def port_of(replica: str) -> int:
     """Where the processes of a group meet on its leader: the same for all of them, and for two groups hardly ever."""
     return FIRST_PORT + int.from_bytes(blake2b(replica.encode(), digest_size=4).digest()) % PORTS

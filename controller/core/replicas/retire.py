@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import msgspec
 from msgspec.structs import replace
 
+from controller.core.fleet import groups
 from controller.core.fleet.fleet import Fleet
 from controller.core.fleet.kinds import STARTED
 from controller.core.fleet.names import action_id
@@ -178,7 +179,7 @@ def _drain(
         rule=errand.rule,
         budget=broken,
         ttl_s=OWNER_S if replica.observed else times.prestop_s + times.drain_s,
-        why=why,
+        why=groups.together(replica.nodes, why),
     )
 
 
@@ -243,5 +244,5 @@ def stop(fleet: Fleet, replica: Replica, errand: Errand, state: ActionState, why
         incident=errand.incident,
         rule=errand.rule,
         ttl_s=times_of(fleet, replica).kill_s,
-        why=why,
+        why=groups.together(replica.nodes, why),
     )

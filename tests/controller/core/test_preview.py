@@ -44,6 +44,27 @@ def test_a_drain_without_a_spare_says_what_its_replacement_waits_for(make_world:
     assert "no GPU is free" in move.waits
 
 
+def test_of_a_group_it_names_the_nodes_that_all_of_it_leaves_together(make_world: MakeWorld) -> None:
+    wide = Deployment(name="wide", gpus_per_replica=4, nodes_per_replica=2)
+    world = make_world(wide, nodes=4, gpus=2)
+    (replica,) = world.core.view().replicas
+    leader, other = replica.nodes
+    seen = ahead(world, "drain", gpu=f"GPU-{other}-0", reason="riser")
+    assert seen.groups == {replica.replica: (leader, other)}
+    (move,) = seen.moves
+    assert move.to is not None
+    assert [list(place.by_node) for place in (move.where, move.to)] == [
+        [leader, other],
+        list(dict.fromkeys(move.to.nodes)),
+    ]
+    world.ask("drain", gpu=f"GPU-{other}-0", reason="riser")
+    world.run(60)
+    assert any(
+        line.why.endswith(f"its members on {leader} and {other} leave together")
+        for line in world.ordered(ActionKind.DRAIN)
+    )
+
+
 def test_under_a_hold_replicas_serve_on(make_world: MakeWorld) -> None:
     world = make_world(CHAT)
     replica = world.core.view().replicas[0]
