@@ -18,6 +18,7 @@ from vocab.events import Event
 _NO_PREFIX = Prefix(kind="none")
 UNKNOWN_NODE = "unknown"  # a log that names no host
 _LOADED = "NVRM: loading NVIDIA"  # the driver's first words, once a boot
+_LOOK = 1000  # lines of a block, until one has the form of a log
 _BACK_S = 60.0  # an uptime that goes back by more belongs to another boot
 
 
@@ -56,6 +57,7 @@ class Reader:
         self.without_time = at
         self.boots: dict[str, Boots] = defaultdict(Boots)
         self.until: float | None = None  # with ``names_boots``: the time of the last line, whosever it is
+        self.host: str | None = None  # with ``names_boots``: its node; None while no line has a log's form
         self.last: tuple[str, float | None] = (node, None)  # node and time of the line that was taken last
 
     @property
@@ -101,15 +103,17 @@ class Reader:
             if self._parser.holding:
                 yield from self._go_on(sieve)
         if self._names_boots:
-            self.until = self._stamp(sieve.last()) or self.until
+            for line in sieve.first(_LOOK) if self.host is None else ():
+                self._signed(line)
+            self._signed(sieve.last())
 
-    def _stamp(self, line: str) -> float | None:
-        """When a line was written that may be somebody else's."""
+    def _signed(self, line: str) -> None:
+        """When and on which node a line was written that may be somebody else's."""
         if line.startswith("{"):
-            entry = journal(line)
-            return entry.at if entry is not None else None
-        found = split(line)
-        return self._stamps.at(found[0]) if found else None
+            if (entry := journal(line)) is not None:
+                self.until, self.host = entry.at or self.until, entry.node or self._node
+        elif (found := split(line)) and found[0].kind != _NO_PREFIX.kind:
+            self.until, self.host = self._stamps.at(found[0]) or self.until, found[0].host or self._node
 
     def _go_on(self, sieve: Sieve) -> Iterator[Parsed | Event]:
         """While a record is held, the very next line may belong to it."""

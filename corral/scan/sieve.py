@@ -34,6 +34,10 @@ class Sieve:
         """The line after the last one that was given out, None at the end of the block."""
         return self._cut() if self._next <= len(self._block) else None
 
+    def first(self, most: int) -> list[str]:
+        """So many lines of the block, from its beginning."""
+        return [line[:MAX_LINE] for line in self._block.split("\n", most)[:most]]
+
     def last(self) -> str:
         """The last line of the block, or its beginning."""
         begin = self._block.rfind("\n", 0, len(self._block.rstrip("\n"))) + 1

@@ -51,7 +51,15 @@ def survey(wish: Wish, tell: Tell, *, now: float | None = None) -> Survey:
         if not paths and metrics is None:
             raise InputError("; ".join(unread) or "nothing to read: name files or folders, --ssh or --prometheus")
         found = list(_studied(pool, logs(paths) if paths else [], wish.tz, now, tell))
+        if metrics is None and not any(finding.nodes for finding in found):
+            raise InputError(_nothing([*unread, *(finding.broken for finding in found if finding.broken is not None)]))
         return _judged(pool, wish, found, unread, metrics, now, tell)
+
+
+def _nothing(unread: Sequence[str]) -> str:
+    """Why no log of a kernel could be read, of which nobody may take an all-clear."""
+    more = f"; and {len(unread) - 3} more" if len(unread) > 3 else ""
+    return "; ".join(unread[:3]) + more if unread else "there is no line in these logs"
 
 
 def _fetched(wish: Wish, folder: Path, tell: Tell) -> list[str]:
@@ -121,7 +129,7 @@ def _judged(
         nodes=fleet.nodes,
         gpus=gpus,
         assumed_gpus=fleet.assumed,
-        files=sum(1 for _ in found),
+        files=sum(1 for finding in found if finding.nodes or finding.broken is None),
         lines=sum(finding.lines for finding in found),
         unparsed=sum(finding.unparsed for finding in found),
         unread=(*unread, *(finding.broken for finding in found if finding.broken is not None)),

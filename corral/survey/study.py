@@ -74,6 +74,10 @@ class _Study:
         for name, boots in self._reader.boots.items():
             self._node(name).boots = boots.began
         self._span(self._reader.until)
+        if not self._nodes and self._reader.host is not None:
+            self._node(self._reader.host)  # nothing is wrong with its GPUs, and they count all the same
+        elif not self._nodes and self._reader.lines and found.broken is None:
+            found.broken = f"{self._paths[0]}: nothing in it has the form of a kernel log"
         found.nodes = list(self._nodes.values())
         found.lines, found.unparsed = self._reader.lines, self._reader.unparsed
         return found

@@ -89,6 +89,26 @@ def test_nothing_to_read_says_what_to_name() -> None:
         survey(Wish(), lambda *_: None, now=NOW)
 
 
+@pytest.mark.parametrize("text", [None, "", "[limits]\ncordons = 3\n"])
+def test_what_is_no_log_is_no_all_clear(tmp_path: Path, text: str | None) -> None:
+    path = tmp_path / "gpu-0001.log"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(InputError, match=r"No such file|no line|nothing in it has the form of a kernel log"):
+        survey(Wish(paths=(str(path),), jobs=1), lambda *_: None, now=NOW)
+
+
+@pytest.mark.parametrize("line", [
+    "Nov 28 03:11:02 n9 kernel: [    5.123456] eth0: link up",
+    "[    5.123456] eth0: link up",
+])  # fmt: skip
+def test_a_node_in_whose_log_nothing_is_of_a_gpu_counts_with_its_gpus(tmp_path: Path, line: str) -> None:
+    (tmp_path / "n9").mkdir()
+    (tmp_path / "n9" / "kern.log").write_text(f"{line}\nsomething else\n")
+    made = survey(Wish(paths=(str(tmp_path),), jobs=1), lambda *_: None, now=NOW)
+    assert (made.nodes, made.gpus, made.assumed_gpus, made.unread) == (1, 8, 8, ())
+
+
 def test_a_log_that_cannot_be_read_is_named_and_the_rest_is_told(tmp_path: Path) -> None:
     write(tmp_path, 1, 2, 20)
     (tmp_path / "gpu-0002.log").write_bytes(b"LPKSHHRH" + b"\x00" * 64)
