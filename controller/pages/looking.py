@@ -16,7 +16,7 @@ from controller.deciding.conductor import Conductor
 from controller.pages import words
 from controller.pages.charts import charts
 from controller.pages.fleet_map import Filter, Tiles, choices, find
-from controller.pages.frame import Frame, link
+from controller.pages.frame import HEADERS, Frame, link
 from controller.pages.recent import HOUR_S, Place, Recent
 from controller.pages.would import is_would, would
 from controller.store import cards, pages, policies
@@ -87,7 +87,7 @@ class Looking:
         found = find(view, msgspec.structs.replace(wanted, show="tiles"), self._conductor.mind.shape.pools)
         shown = [each for section in found.sections for each in section.nodes if each.node.node in only]
         body = Markup("<ul>") + Markup("").join(map(self._tiles.of, shown)) + Markup("</ul>")
-        return web.Response(text=body, content_type="text/html")
+        return web.Response(text=body, content_type="text/html", headers=HEADERS)
 
     async def gpu(self, request: web.Request) -> web.StreamResponse:
         """One GPU: why it is in its state, its story, its hour, and what its board has seen elsewhere."""

@@ -17,6 +17,7 @@ from vocab.errors import CorralError, InputError
 from vocab.lines import Subject
 
 REASON = "a reason is needed: it is kept in the audit"
+OF_THE_FORM = frozenset({"next", "reason", "key", "force", "verdict"})  # given on the page, by nobody's link
 ASKED = "asked from its page"  # the reason of a question what an order would do: it is stored nowhere
 
 
@@ -127,7 +128,7 @@ class Forms:
     async def ask(self, request: web.Request, name: str) -> Asked:
         """What it would lead to. Raises HTTPForbidden and HTTPNotFound."""
         row, order = self._row(request, name), ORDERS[name]
-        fields = {key: value for key, value in request.query.items() if key not in {"next", "reason"}}
+        fields = {key: value for key, value in request.query.items() if key not in OF_THE_FORM}
         preview, why_not = None, ""
         if row.query is not None:
             try:

@@ -122,3 +122,18 @@ async def test_signing_out_ends_the_session(tmp_path: Path) -> None:
         assert (await browser.post("/sign-out", key="wrong"))[0] == 403
         assert (await browser.post("/sign-out", key=await browser.key("/session")))[0] == 303
         assert (await browser.get("/"))[0] == 303
+
+
+async def test_a_link_cannot_tick_what_only_the_form_asks(tmp_path: Path) -> None:
+    async with opened(tmp_path, token=False) as browser:
+        _, text = await browser.get(f"/orders/drain?subject.gpu={uuid(0)}&force=true&verdict=wrong&key=x")
+        assert f'name="subject.gpu" value="{uuid(0)}"' in text
+        assert re.search(r'<input type="hidden" name="(force|verdict)"', text) is None
+        assert 'value="x"' not in text
+
+
+async def test_every_answer_with_markup_says_that_only_our_own_scripts_run(tmp_path: Path) -> None:
+    async with opened(tmp_path, token=False) as browser, aiohttp.ClientSession() as session:
+        for path in ("/", "/?show=tiles&only=n1", "/gpus/none", "/orders/none", "/sign-in"):
+            async with session.get(browser.home.base + path) as answer:
+                assert answer.headers["Content-Security-Policy"].startswith("default-src 'none'"), path
