@@ -43,7 +43,7 @@ class Events:
         if cut == 0 and len(text) > self._most:
             cut = len(text)
         whole, self._rest = text[:cut], text[cut:]
-        self.done = self.done or DONE in whole
+        self.done = self.done or whole.startswith(DONE) or END + DONE in whole  # an answer may speak of it
         return whole
 
     def end(self) -> bytes:

@@ -26,5 +26,11 @@ def test_a_stream_is_complete_once_it_has_said_so() -> None:
     assert events.done
 
 
+def test_an_answer_that_speaks_of_the_end_has_not_ended() -> None:
+    events = Events()
+    events.feed(b'data: {"text": "a stream ends with data: [DONE]"}\n\n')
+    assert not events.done
+
+
 def test_a_stream_without_events_is_not_kept_for_ever() -> None:
     assert len(Events().feed(b"x" * (MAX_EVENT_BYTES + 1))) == MAX_EVENT_BYTES + 1
