@@ -99,7 +99,7 @@ class Controller:
         self.recent = Recent(records, clock)
         self.parts = Parts(self.conductor, store, records)
         self.shelf = Shelf(Path(config.state_dir) / "bundles")
-        self.shelving = Shelving(self.conductor, store, self.parts, self.shelf, clock)
+        self.shelving = Shelving(self.conductor, store, self.parts, self.shelf, clock, self.export)
         self.webhooks = [Webhook(each, self.conductor, store, clock, self.export) for each in config.webhooks]
         self.keepers = keepers(config, self.conductor, clock, self.export)
         self.export.snapshot = self._snapshot

@@ -42,7 +42,7 @@ class Shelf:
     def __init__(self, folder: Path, *, most: int = MOST, most_bytes: int = MOST_BYTES) -> None:
         self._folder = folder
         self._most = most
-        self._most_bytes = most_bytes
+        self.most_bytes = most_bytes
 
     def listed(self) -> list[Bundle]:
         """All of them, newest first."""
@@ -72,7 +72,7 @@ class Shelf:
         total = 0
         for nth, each in enumerate(self.listed()):
             total += each.bytes
-            if each.id != bundle.id and (nth >= self._most or total > self._most_bytes):
+            if each.id != bundle.id and (nth >= self._most or total > self.most_bytes):
                 (self._folder / f"{each.id}.json").unlink(missing_ok=True)
                 (self._folder / f"{each.id}.tar").unlink(missing_ok=True)
 

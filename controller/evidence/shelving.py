@@ -19,6 +19,7 @@ from controller.notify.notice import bundle_of, subject_name
 from controller.store import read
 from controller.store.store import Store
 from controller.store.tables import counters
+from controller.telling.export import Export
 from vocab.clock import Clock
 from vocab.errors import Unreachable
 from vocab.lines import ActionLine
@@ -50,13 +51,21 @@ class Shelving:
     """The loop over quarantines, and over the bundles that lack something."""
 
     def __init__(
-        self, conductor: Conductor, store: Store, parts: Parts, shelf: Shelf, clock: Clock, look_s: float = LOOK_S
+        self,
+        conductor: Conductor,
+        store: Store,
+        parts: Parts,
+        shelf: Shelf,
+        clock: Clock,
+        export: Export,
+        look_s: float = LOOK_S,
     ) -> None:
         self._conductor = conductor
         self._store = store
         self._parts = parts
         self._shelf = shelf
         self._clock = clock
+        self._export = export
         self._look_s = look_s
         self._at: int | None = None  # the last change that was dealt with, while this controller decides
         self._kept = 0  # the last that is kept: what comes after is looked at again after a restart
@@ -72,6 +81,7 @@ class Shelving:
                     log.warning("bundles: %s", error)
                 except OSError as error:  # the disk: the place is kept, and it is tried again
                     log.error("a bundle cannot be written: %s", error)
+                    self._export.bundled("failed")
                     await asyncio.sleep(AGAIN_FIRST_S)
             else:
                 self._at = None  # another one goes on from where it was kept
@@ -100,7 +110,9 @@ class Shelving:
 
     async def _again(self) -> None:
         """Pack anew what waits for nodes that are back. Raises Unreachable or OSError."""
-        waiting = [each for each in await asyncio.to_thread(self._shelf.listed) if each.waits_for]
+        kept = await asyncio.to_thread(self._shelf.listed)
+        self._export.bundles(sum(each.bytes for each in kept), self._shelf.most_bytes)
+        waiting = [each for each in kept if each.waits_for]
         view = self._conductor.look() if waiting else None
         live = {each.node for each in (view.nodes if view is not None else ()) if each.state == NodeState.LIVE}
         for each in waiting:
@@ -135,6 +147,7 @@ class Shelving:
                 tries=tries,
             )
             await asyncio.to_thread(self._shelf.finish, part, bundle)
+            self._export.bundled("written")
         finally:
             with contextlib.suppress(OSError):
                 part.unlink(missing_ok=True)

@@ -36,6 +36,8 @@ OWN = frozenset(  # what each controller says of itself; all other gauges are of
         "corral_leader",
         "corral_lease_age_seconds",
         "corral_follower_lag_seconds",
+        "corral_bundle_bytes",
+        "corral_bundle_limit_bytes",
     }
 )
 SHARES = ("corral_rule_precision_ratio", "corral_rule_precision_low_ratio", "corral_rule_precision_high_ratio")
@@ -162,6 +164,15 @@ class Export(Exposition):
     def inbox_failed(self, count: int) -> None:
         """How much of what reached other controllers could not be thought about, and is kept aside."""
         self.gauge("corral_inbox_failed").set(count)
+
+    def bundled(self, outcome: str) -> None:
+        """An evidence bundle was written, or that failed."""
+        self.counter("corral_bundles_total").labels(outcome).inc()
+
+    def bundles(self, kept: int, limit: int) -> None:
+        """How many bytes of bundles are kept, and how many may be."""
+        self.gauge("corral_bundle_bytes").set(kept)
+        self.gauge("corral_bundle_limit_bytes").set(limit)
 
     def job(self, job: str, outcome: str) -> None:
         """A housekeeping job ended: done, failed, skipped or missed."""

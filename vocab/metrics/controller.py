@@ -152,5 +152,13 @@ CONTROLLER: tuple[Metric, ...] = (
         Kind.GAUGE,
         "Of several controllers: batches and orders that could not be thought about, and are kept aside.",
     ),
+    Metric(
+        "corral_bundles_total",
+        Kind.COUNTER,
+        "Evidence bundles of quarantines: written (anew, too, once a node is back), failed and to be tried again.",
+        ("outcome",),
+    ),
+    Metric("corral_bundle_bytes", Kind.GAUGE, "Bytes of the evidence bundles that are kept on this controller's disk."),
+    Metric("corral_bundle_limit_bytes", Kind.GAUGE, "Bytes from which on the oldest evidence bundles go."),
     Metric("corral_jobs_total", Kind.COUNTER, "Housekeeping jobs by outcome.", ("job", "outcome")),
 )

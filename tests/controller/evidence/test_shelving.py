@@ -149,6 +149,27 @@ async def test_what_a_node_did_not_give_is_named_and_had_once_it_is_back(tmp_pat
         assert f"n1/evidence/{made.taken[0]}/{REPORT}" in await unpacked(home, bundle["id"])
 
 
+async def test_what_was_written_failed_and_is_kept_is_counted(tmp_path: Path) -> None:
+    (tmp_path / "bundles").write_text("in the way of the folder")
+    async with agent() as made, house(tmp_path, make_core=real_core) as home:
+        node = await joined(home, made.url)
+        await quarantined(node)
+        text = ""
+        async with asyncio.timeout(30):
+            while 'corral_bundles_total{outcome="failed"} 1.0' not in text:
+                await asyncio.sleep(0.05)
+                text = (await home.raw("GET", "/metrics"))[1]
+    (tmp_path / "bundles").unlink()
+    async with agent() as made, house(tmp_path, make_core=real_core) as home:
+        (bundle,) = await written(home)
+        async with asyncio.timeout(30):
+            while f"corral_bundle_bytes {float(bundle['bytes'])}" not in text:
+                await asyncio.sleep(0.05)
+                text = (await home.raw("GET", "/metrics"))[1]
+        assert 'corral_bundles_total{outcome="written"} 1.0' in text
+        assert "corral_bundle_limit_bytes 2.147483648e+09" in text
+
+
 async def test_a_controller_that_starts_anew_writes_what_it_had_not(tmp_path: Path) -> None:
     async with agent() as made, house(tmp_path, make_core=real_core) as home:
         node = await joined(home, made.url)
