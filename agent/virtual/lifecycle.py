@@ -62,13 +62,6 @@ def reboot(state: VirtualState) -> None:
         state.start_boot()
 
 
-def set_removed(state: VirtualState, index: int, *, removed: bool) -> None:
-    """Take a GPU out of the node, or put it back: the device count changes."""
-    gpu = state.gpu(index)
-    with state.changing():
-        gpu.removed = int(removed)
-
-
 def _restart(gpu: Any) -> None:
     for name in _SINCE_DRIVER_LOAD:
         setattr(gpu, name, 0)

@@ -9,7 +9,6 @@ import pytest
 
 from agent.sources.nvml import NvmlSource
 from agent.virtual.faults import Fault, apply
-from agent.virtual.lifecycle import set_removed
 from agent.virtual.motion import Held, advance
 from agent.virtual.physics import Load
 from agent.virtual.state import VirtualState, uuid_of
@@ -111,7 +110,7 @@ async def test_a_gpu_that_was_lost_before_the_start_is_told_by_its_index(
 async def test_a_removed_gpu_is_left_out_of_the_inventory(source: NvmlSource, state: VirtualState) -> None:
     async with running(source) as found:
         await found.find(GpuSample, lambda one: one.index == 7)
-        set_removed(state, 5, removed=True)
+        state.gpus[5].removed = 1
         seen = await found.find(NodeSeen, lambda one: len(one.gpus) == 7)
         assert uuid_of("node-a", 5) not in {gpu.uuid for gpu in seen.gpus}
         assert seen.expected_gpus == 7

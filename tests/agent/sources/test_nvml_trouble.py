@@ -9,7 +9,7 @@ import pytest
 from agent.probes.sane import clean
 from agent.sources.nvml import NvmlSource
 from agent.virtual.faults import Fault, apply
-from agent.virtual.lifecycle import reset_gpu, set_removed
+from agent.virtual.lifecycle import reset_gpu
 from agent.virtual.state import VirtualState, uuid_of
 from tests.agent.sources.collector import running
 from tests.agent.sources.rig import child_pid, listening, make, picture, state_is, whole
@@ -69,14 +69,14 @@ async def test_a_child_that_stands_still_gets_another_beside_it(
 async def test_a_gpu_that_vanishes_renumbers_the_others_and_comes_back(source: NvmlSource, state: VirtualState) -> None:
     async with running(source) as found:
         await found.find(GpuSample, whole)
-        set_removed(state, 0, removed=True)
+        state.gpus[0].removed = 1
         seen = await found.find(NodeSeen, lambda one: len(one.gpus) == 7)
         assert [gpu.uuid for gpu in seen.gpus] == [uuid_of("node-a", index) for index in range(1, 8)]
         assert [gpu.index for gpu in seen.gpus] == list(range(7))
         last = uuid_of("node-a", 7)
         await found.find(GpuSample, lambda one: one.gpu == last and one.index == 6)
         after = len(found.seen)
-        set_removed(state, 0, removed=False)
+        state.gpus[0].removed = 0
         await found.find(NodeSeen, lambda one: len(one.gpus) == 8, after=after)
         await found.find(GpuSample, lambda one: one.gpu == uuid_of("node-a", 0) and whole(one), after=after)
         await found.find(GpuSample, lambda one: one.gpu == last and one.index == 7, after=after)

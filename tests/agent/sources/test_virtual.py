@@ -10,7 +10,7 @@ import pytest
 
 from agent.sources.virtual import VirtualSource
 from agent.virtual.faults import Fault, apply
-from agent.virtual.lifecycle import reboot, set_removed
+from agent.virtual.lifecycle import reboot
 from agent.virtual.state import VirtualState
 from tests.agent.sources.collector import running
 from vocab.beat import Beat, pack
@@ -164,7 +164,7 @@ def test_the_inventory_is_told_again_when_it_changes_and_each_minute(bench: Benc
     for second in range(1, 121):
         bench.clock.advance(1.0)
         if second == 30:
-            set_removed(bench.state, 5, removed=True)
+            bench.state.gpus[5].removed = 1
         times += [(second, len(one.gpus)) for one in bench.source.observe() if isinstance(one, NodeSeen)]
     assert times == [(30, 7), (90, 7)]
 

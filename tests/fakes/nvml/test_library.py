@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from agent.virtual.faults import Fault, apply
-from agent.virtual.lifecycle import set_removed
 from agent.virtual.state import VirtualState, uuid_of
 from tests.fakes.nvml.scenario import LIMIT_S, ask, start
 
@@ -90,7 +89,7 @@ def test_a_lost_gpu_fails_every_call_and_the_others_answer(nvml_library: Path, s
 
 
 def test_a_removed_gpu_shrinks_the_count(nvml_library: Path, state: VirtualState) -> None:
-    set_removed(state, 3, removed=True)
+    state.gpus[3].removed = 1
     found = ask(nvml_library, state.path, "[nvml.nvmlDeviceGetUUID(gpu(i)) for i in range(nvml.nvmlDeviceGetCount())]")
     assert found == [uuid_of("node-a", index) for index in range(8) if index != 3]
 
