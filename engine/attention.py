@@ -26,6 +26,10 @@ class Backend(Protocol):
         """Prepare for ``step``; every span's sequence has blocks for ``start + count`` tokens."""
         ...
 
+    def wipe(self, blocks: list[int]) -> None:
+        """Fill blocks with zeros, behind what was launched: what is no number there would spread to who comes next."""
+        ...
+
     def attend(self, layer: int, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
         """Store ``k``, ``v`` (T, kv_heads, head_dim); answer ``q`` (T, heads, head_dim) in its shape, causally."""
         ...

@@ -28,7 +28,8 @@ class _Group:
         self.count = count
         lengths = [span.start + span.count for span in spans]
         self.width = -(-max(lengths) // BLOCK)  # blocks
-        tables = [(span.sequence.blocks + [0] * self.width)[: self.width] for span in spans]
+        # Filled up with a block of its own: what others hold may be no numbers, which no mask takes away.
+        tables = [(span.sequence.blocks + span.sequence.blocks[:1] * self.width)[: self.width] for span in spans]
         self.tables = torch.tensor(tables, dtype=torch.int64).flatten().to(like.device)
         self.mask = self._mask(spans, lengths, fold).to(like)
 
@@ -67,8 +68,8 @@ class GatherBackend:
         self._kv_heads = kv_heads
         self._dim = head_dim
         self._fold = heads // kv_heads
-        # Zeros, not empty: masked places are multiplied by 0, and 0 times a stray NaN would spread. Of numpy, not
-        # torch: its zeros are pages that cost no memory until they are written.
+        # Zeros, not empty: masked places are multiplied by 0, and 0 times a stray NaN would spread (hence ``wipe``).
+        # Of numpy, not torch: its zeros are pages that cost no memory until they are written.
         shape = (layers, 2, blocks, BLOCK * kv_heads * head_dim)
         if self._device.type == "cpu":
             raw = np.zeros((*shape[:-1], shape[-1] * dtype.itemsize), np.uint8)
@@ -90,6 +91,10 @@ class GatherBackend:
             group = _Group(spans, first, self._fold, self._cache)
             self._groups.append(group)
             first = group.rows.stop
+
+    def wipe(self, blocks: list[int]) -> None:
+        """See Backend."""
+        self._cache[:, :, blocks] = 0
 
     def attend(self, layer: int, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
         """See Backend."""

@@ -7,11 +7,15 @@ dictionary, so two different prefixes can never be taken for one another, as has
 references fall to zero keeps its content and goes to the end of the free list; it is lost only when its turn
 comes to be used anew. Tables are freed from their end, so the tails of prefixes go before their heads.
 
+What a sequence whose numbers are none (``Sequence.corrupt``) has computed is offered to nobody, and wiped when its
+blocks are given back: a mask is a product with 0, and 0 times NaN is NaN.
+
 Invariants (tests hold them): every block is either free or referenced; a block is referenced exactly as often as
 it stands in tables; a block that is not full stands in one table only.
 """
 
 from collections import OrderedDict
+from collections.abc import Callable
 
 from engine.sequence import Sequence
 
@@ -21,11 +25,12 @@ Key = tuple[int, tuple[int, ...]]
 
 
 class BlockPool:
-    """All blocks of one cache."""
+    """All blocks of one cache. ``wipe`` fills blocks of the cache itself with zeros."""
 
-    def __init__(self, count: int, size: int) -> None:
+    def __init__(self, count: int, size: int, wipe: Callable[[list[int]], None] = lambda _: None) -> None:
         self.count = count
         self.size = size
+        self._wipe = wipe
         self._references = [0] * count
         self._free: OrderedDict[int, None] = OrderedDict.fromkeys(range(count))
         self._content: list[tuple[Key, int] | None] = [None] * count  # what a block holds: (key, content number)
@@ -91,7 +96,7 @@ class BlockPool:
 
     def publish(self, sequence: Sequence) -> None:
         """Make the full, computed blocks of a sequence known to those who come with the same prefix."""
-        while (len(sequence.chain) + 1) * self.size <= sequence.computed:
+        while not sequence.corrupt and (len(sequence.chain) + 1) * self.size <= sequence.computed:
             index = len(sequence.chain)
             parent = sequence.chain[-1] if sequence.chain else ROOT
             key = (parent, tuple(sequence.tokens[index * self.size : (index + 1) * self.size]))
@@ -107,11 +112,17 @@ class BlockPool:
 
     def release(self, sequence: Sequence) -> None:
         """Take all blocks from a sequence; what it had computed must be computed, or found, again."""
+        freed: list[int] = []
         for block in reversed(sequence.blocks):
             self._references[block] -= 1
             assert self._references[block] >= 0, f"block {block} was freed twice"
             if self._references[block] == 0:
                 self._free[block] = None
+                freed.append(block)
+            if sequence.corrupt:
+                self._forget(block)
+        if sequence.corrupt and freed:
+            self._wipe(freed)
         sequence.blocks.clear()
         sequence.chain.clear()
         sequence.computed = 0

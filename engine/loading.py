@@ -89,7 +89,7 @@ def load_model(config: EngineConfig) -> Loaded:
         weights = load(checkpoint, arch, cache, dtype, device)
     blocks, max_len = cache_size(config, arch, dtype.itemsize, free_bytes(device))
     model, backend = _assemble(config, arch, weights, blocks, max_len)
-    pool = BlockPool(blocks, backend.block)
+    pool = BlockPool(blocks, backend.block, backend.wipe)
     scheduler = Scheduler(pool, max_running=config.max_running, step_tokens=config.step_tokens,
                           speculation=Speculation(config.speculative_tokens, DRAFT_ROWS[device.type]))  # fmt: skip
     runner = Runner(model, backend, device)

@@ -105,7 +105,7 @@ def sample(logits: torch.Tensor, rows: list[Row]) -> Sampled:
     if drawn:
         places = put(drawn, logits)
         tokens[places] = _draw(scores[places], [rows[number] for number in drawn])
-    return Sampled(tokens, logits.amax(dim=-1).isnan(), rows, _likely(logits, tokens, rows))
+    return Sampled(tokens, logits.amax(dim=-1).isfinite().logical_not(), rows, _likely(logits, tokens, rows))
 
 
 def at_hand(values: torch.Tensor) -> bool:

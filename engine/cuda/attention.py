@@ -152,6 +152,10 @@ class PagedBackend:
                            block=BLOCK, splits=1)  # fmt: skip
         return out
 
+    def wipe(self, blocks: list[int]) -> None:
+        """See Backend."""
+        self._cache.view(*self._cache.shape[:2], -1, BLOCK, *self._cache.shape[3:])[:, :, blocks] = 0
+
     def attend(self, layer: int, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
         """See Backend: for a model that turns its heads itself."""
         slots = self._slots.device[: self._tokens].long()

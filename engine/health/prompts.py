@@ -69,11 +69,11 @@ class KnownPrompts:
         """One step a piece; at the end what came of all prompts."""
         expected = self.known or (None,) * len(self._asked)
         asked = [_Asked(number + 1, *pair) for number, pair in enumerate(zip(self._asked, expected, strict=True))]
+        wrong: list[str] = []
         try:
             if not all(self._pool.grow(one.sequence, len(one.prompt) + LENGTH) for one in asked):
                 yield Told(Outcome.UNKNOWN, "the cache had no room for the known prompts")
                 return
-            wrong: list[str] = []
             for _ in range(LENGTH):
                 wrong += self._step(asked)
                 if wrong:
@@ -81,6 +81,7 @@ class KnownPrompts:
                 yield None
         finally:
             for one in asked:
+                one.sequence.corrupt = bool(wrong)  # so that nothing of it stays in the cache
                 self._pool.release(one.sequence)
         if wrong:
             yield problem(Outcome.WRONG_ANSWER, f"known prompts got other answers: {', '.join(wrong)}")
