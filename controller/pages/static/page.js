@@ -16,6 +16,8 @@ const map = "tiles" in document.body.dataset ? tiles() : null;
 let nodes = new Set(); // those with a tile that may show something else
 let everything = false;
 let running = false;
+let stream = null; // open only while the page is seen: a browser has six connections for all tabs of a controller
+let lost = false;
 let timer = null;
 let dueAt = Infinity;
 
@@ -101,19 +103,28 @@ function told({ data }) {
 }
 
 function follow() {
-  const stream = new EventSource("/api/v1/watch");
-  let lost = false;
+  if (stream || document.hidden) return;
+  stream = new EventSource("/api/v1/watch");
   for (const kind of KINDS) stream.addEventListener(kind, told);
   stream.onopen = () => {
     show("good", "live");
     everything ||= lost || !map; // what happened while nobody listened
+    lost = false;
     want(everything ? SOON_MS : every);
   };
   stream.onerror = () => {
     lost = true;
     show("bad", "not live: the connection is down");
-    if (stream.readyState === EventSource.CLOSED) setTimeout(follow, AGAIN_MS);
+    if (stream?.readyState !== EventSource.CLOSED) return; // the browser tries again by itself
+    stream = null;
+    setTimeout(follow, AGAIN_MS);
   };
+}
+
+function rest() {
+  stream?.close();
+  stream = null;
+  lost = true;
 }
 
 async function charts(place) {
@@ -134,6 +145,11 @@ async function charts(place) {
 
 follow();
 document.addEventListener("visibilitychange", () => {
-  if (!document.hidden) want(SOON_MS);
+  if (document.hidden) {
+    rest();
+    return;
+  }
+  follow();
+  want(SOON_MS);
 });
 for (const place of document.querySelectorAll("[data-load]")) charts(place);

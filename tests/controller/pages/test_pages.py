@@ -126,6 +126,26 @@ async def test_an_open_page_follows_what_happens_elsewhere(site: Site) -> None:
         await expect(tile).to_have_attribute("aria-label", "GPU 4 healthy")
 
 
+async def test_a_page_that_nobody_sees_keeps_no_connection(site: Site) -> None:
+    async with site.page("/") as page:
+        await expect(page.locator("#link")).to_have_text("live")
+        await page.evaluate(
+            """window.opened = [];
+            window.EventSource = class extends EventSource {
+                constructor(address) { super(address); window.opened.push(this); }
+            };
+            window.seen = (is) => {
+                Object.defineProperty(document, "hidden", { configurable: true, get: () => !is });
+                document.dispatchEvent(new Event("visibilitychange"));
+                return window.opened.map((stream) => stream.readyState === EventSource.CLOSED);
+            }"""
+        )
+        assert await page.evaluate("[seen(false), seen(true), seen(false), seen(true)]") == [
+            [], [False], [True], [True, False]
+        ]  # fmt: skip
+        await expect(page.locator("#link")).to_have_text("live")
+
+
 async def test_a_pause_stands_over_all_pages_until_it_is_ended(site: Site) -> None:
     async with site.page("/", "operator") as page:
         await page.click("text=Pause automation …")
