@@ -1,4 +1,7 @@
-"""What we print fits the terminal: as wide as it is, as wide as COLUMNS says, and untouched into a pipe or file."""
+"""What we print fits the terminal: as wide as it is, as wide as COLUMNS says, and uncut into a pipe or file.
+
+Words of nodes, logs and people may hold any character: none commands the terminal.
+"""
 
 import os
 import shutil
@@ -11,6 +14,7 @@ import click
 USUAL = 80
 LEAST = 40
 HANG = 4  # further lines of one are set in by so much
+_CONTROLS = {code: " " for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"}
 
 
 def columns() -> int | None:
@@ -43,9 +47,14 @@ def _wrapped(line: str, wide: int) -> list[str]:
     return textwrap.wrap(line, wide, subsequent_indent=indent, drop_whitespace=True, break_on_hyphens=False) or [""]
 
 
+def plain(text: str) -> str:
+    """The text without what a terminal would obey."""
+    return text.translate(_CONTROLS)
+
+
 def say(told: str | bytes) -> None:
     """Print text so that it fits; bytes (a document) as they are."""
-    click.echo(fit(told, columns()) if isinstance(told, str) else told)
+    click.echo(fit(plain(told), columns()) if isinstance(told, str) else told)
 
 
 class Out(Protocol):
@@ -64,4 +73,4 @@ class Fitted:
 
     def write(self, text: str) -> int:
         """Whole lines."""
-        return self._out.write(fit(text, self._wide))
+        return self._out.write(fit(plain(text), self._wide))

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from corral.__main__ import COMMANDS, cli
 from corral.manual import EXAMPLES, ONES
-from corral.terminal import fit
+from corral.terminal import fit, say
 from wire.server import reply
 
 SAY_ONE_LINE = {"up", "enroll", "policy check", "record", "backup", "restore", "completion"}  # and no table
@@ -161,3 +161,8 @@ def test_fitting_loses_nothing() -> None:
     words = f"  {'x' * 200} {LONG}"
     assert "".join(fit(words, 40).split()) == "".join(words.split())
     assert fit(words, None) == words
+
+
+def test_what_nodes_and_people_say_commands_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    say("xid:79 \x1b]52;c;cm0gLXJm\x07 \x9b2J fell off\tthe bus\nnext")
+    assert capsys.readouterr().out == "xid:79  ]52;c;cm0gLXJm   2J fell off\tthe bus\nnext\n"
