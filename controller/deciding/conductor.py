@@ -83,10 +83,6 @@ class Conductor:
         """How long ago a controller that follows last had all that is stored; None if this one decides."""
         return None if self.leads else self._clock.monotonic() - self._caught_up
 
-    async def has_started(self) -> None:
-        """Wait until batches are taken for the first time."""
-        await self._shown.started.wait()
-
     async def view(self) -> View:
         """The fleet as of the last turn that is on disk. Raises Unreachable if there has been none."""
         return await self._shown.view()

@@ -29,7 +29,6 @@ class Shown:
         self._drawn = False  # it shows the last turn
         self._lookers = 0  # who waits for a turn's end to see
         self.settled = asyncio.Event()  # the Core is as the disk has it: it may be looked at
-        self.started = asyncio.Event()
         self.down: str | None = "starting: the stored history is being read"
 
     async def view(self) -> View:
@@ -79,7 +78,6 @@ class Shown:
     def open(self) -> None:
         """Batches are taken."""
         self.down = None
-        self.started.set()
         self._export.store_up(up=True)
 
     def close(self, error: Unreachable) -> None:

@@ -1,5 +1,6 @@
 """A running controller for a test: its real server on a free port, its real SQLite file in a temporary folder."""
 
+import asyncio
 import itertools
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -20,6 +21,7 @@ from wire.client import Client
 from wire.server import read_token
 
 Keys = dict[str, Any]  # of a controller's configuration
+START_S = 60.0  # of a loaded machine
 NODE = "n1"
 BOOT = "boot-1"
 RAW = "6,1042,81723004519,-;NVRM: Xid (PCI:0000:19:00): 79, GPU has fallen off the bus."
@@ -97,5 +99,7 @@ async def house(
         host, port, *_ = runner.addresses[0]
         token = read_token(config.token_path)
         async with House(f"http://{host}:{port}", made, token) as client:
-            await made.conductor.has_started()
+            async with asyncio.timeout(START_S):
+                while not made.conductor.ready[0]:
+                    await asyncio.sleep(0.005)
             yield client
