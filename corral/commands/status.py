@@ -106,9 +106,13 @@ def _node(node: dict[str, Any], console: Console) -> None:
         console.print(f"[yellow]condition[/] {condition['code']} {condition['severity']} on the node")
         if condition["code"] == OTHERS:
             console.print(f"        Corral waits for: {escape('; '.join(node.get('others', ())))}")
-    held = [("the node", node.get("holds", ())), *((f"GPU {gpu['index']}", gpu["holds"]) for gpu in node["gpus"])]
+    of_node = {hold["id"]: hold for gpu in node["gpus"] for hold in gpu["holds"] if hold.get("subject", {}).get("node")}
+    of_node |= {hold["id"]: hold for hold in node.get("holds", ())}
+    held = [("the node", of_node.values()), *((f"GPU {gpu['index']}", gpu["holds"]) for gpu in node["gpus"])]
     for where, holds in held:
         for hold in holds:
+            if where != "the node" and hold["id"] in of_node:
+                continue  # one hold of all its GPUs
             console.print(f"[magenta]hold[/] {hold['id']} on {where} by {hold['owner']}: {escape(hold['reason'])}")
 
 
@@ -130,12 +134,17 @@ def _to_do(fleet: dict[str, Any], console: Console) -> None:
     for action in fleet["actions_waiting"]:
         if action["of"] == "start_replica":
             continue  # its deployment says above what it waits for now
-        console.print(f"[yellow]waiting[/] {action['id']} {action['of']}: {escape(action['why'])}")
+        console.print(f"[yellow]waiting[/] {action['id']} {action['of']}{_of(action)}: {escape(action['why'])}")
         if action["of"] in APPROVABLE and "a person must do it" not in action["why"]:
             console.print(f"        allow it with: corral approve {action['id']}")
     for action in fleet.get("actions_paused", ()):
-        where = next((name for name in action["subject"].values() if name), "the fleet")
-        console.print(f"[yellow]paused[/] {action['id']} {action['of']} of {escape(where)}: {escape(action['why'])}")
+        console.print(f"[yellow]paused[/] {action['id']} {action['of']}{_of(action)}: {escape(action['why'])}")
+
+
+def _of(action: dict[str, Any]) -> str:
+    """What an action is about."""
+    name = next((name for name in action.get("subject", {}).values() if name), None)
+    return f" of {escape(name)}" if name else ""
 
 
 def _places(fleet: dict[str, Any], replica: dict[str, Any]) -> str:

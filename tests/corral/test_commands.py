@@ -441,6 +441,15 @@ def test_status_shows_what_a_pause_holds_back(controller: Controller) -> None:
     assert "approve" not in output
 
 
+def test_status_tells_a_hold_of_a_node_once(controller: Controller) -> None:
+    hold = {"id": "h1", "subject": {"node": "n1"}, "owner": "maintenance", "reason": "new fans"}
+    for each in controller.fleet["nodes"][0]["gpus"]:
+        each["holds"] = [hold]
+    output = corral(controller, "status").output
+    assert output.count("h1") == 1
+    assert "hold h1 on the node by maintenance: new fans" in output
+
+
 def test_of_one_moment_explain_tells_the_cause_before_its_effect() -> None:
     hold = STORY[1]
     state = StateLine(at=hold.at, subject=hold.subject, from_="healthy", to="cordoned", why="held by policy")
@@ -449,9 +458,10 @@ def test_of_one_moment_explain_tells_the_cause_before_its_effect() -> None:
 
 
 def test_only_what_a_person_can_approve_is_offered_for_approval(controller: Controller) -> None:
-    controller.fleet["actions_waiting"] = [{"id": "a2", "of": "drain", "why": "without it too few would serve"}]
+    drain = {"id": "a2", "of": "drain", "subject": {"replica": "chat-1"}, "why": "without it too few would serve"}
+    controller.fleet["actions_waiting"] = [drain]
     output = corral(controller, "status").output
-    assert "without it too few would serve" in output
+    assert "waiting a2 drain of chat-1: without it too few would serve" in output
     assert "approve" not in output
 
 

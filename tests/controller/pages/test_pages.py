@@ -163,6 +163,7 @@ async def test_an_incident_tells_its_story_and_gives_its_evidence(site: Site) ->
         await expect(page.locator("#story .proof").first).to_have_text(RAW)
         await expect(page.locator("#actions")).to_contain_text("reboot node")
         await expect(page.locator("#actions")).to_contain_text("Approve …")
+        await expect(page.locator("main")).to_contain_text("corral incident show i-")
         async with page.expect_download() as getting:
             await page.click("text=Evidence (tar)")
         assert (await getting.value).suggested_filename.endswith(".tar")
