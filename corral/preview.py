@@ -48,7 +48,7 @@ def told(seen: dict[str, Any]) -> list[str]:
     if not lines:
         return ["dry run: nothing would change"]
     requests, longest = seen.get("requests", 0), seen.get("longest_s", 0.0)
-    end = f"; {requests} requests are in flight there" if requests else ""
+    end = f"; {_requests(requests)} {'is' if requests == 1 else 'are'} in flight there" if requests else ""
     return [*lines, f"dry run, nothing was done{f'; it takes {longest:g} s at most' if longest else ''}{end}"]
 
 
@@ -56,8 +56,12 @@ def _move(move: dict[str, Any]) -> str:
     where, to = move["where"], move.get("to")
     usual = f" (starts took {move['start_s']:.0f} s)" if move.get("start_s") is not None else ""
     goes = f"to {_place(to)}{usual}" if to else f"and its replacement waits: {move['waits']}"
-    flight = f", {move['requests']} requests in flight" if move["requests"] else ""
+    flight = f", {_requests(move['requests'])} in flight" if move["requests"] else ""
     return f"would move {move['replica']} from {_place(where)} {goes}{flight}, gone within {move['drain_s']:g} s"
+
+
+def _requests(number: int) -> str:
+    return "1 request" if number == 1 else f"{number} requests"
 
 
 def _place(target: dict[str, Any]) -> str:

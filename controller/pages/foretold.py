@@ -19,7 +19,7 @@ def foretold(seen: Preview, names: Names) -> list[str]:
     lines += [f"Budget: {each.used:g} of {each.limit:g} {each.of}" for each in seen.budgets]
     lines += [f"Cannot be undone: {text}" for text in seen.not_undone]
     if seen.requests:
-        lines.append(f"{seen.requests} requests are in flight there")
+        lines.append(f"{_requests(seen.requests)} {'is' if seen.requests == 1 else 'are'} in flight there")
     if seen.longest_s:
         lines.append(f"It takes {seen.longest_s:g} s at most, if nothing has to be waited for")
     return lines
@@ -28,8 +28,12 @@ def foretold(seen: Preview, names: Names) -> list[str]:
 def _move(move: Move, names: Names) -> str:
     usual = f" (starts took {move.start_s:.0f} s)" if move.start_s is not None else ""
     goes = f"to {_place(move.to, names)}{usual}" if move.to else f"and its replacement waits: {move.waits}"
-    flight = f", {move.requests} requests in flight" if move.requests else ""
+    flight = f", {_requests(move.requests)} in flight" if move.requests else ""
     return f"Moves {move.replica} from {_place(move.where, names)} {goes}{flight}, gone within {move.drain_s:g} s"
+
+
+def _requests(number: int) -> str:
+    return "1 request" if number == 1 else f"{number} requests"
 
 
 def _place(target: Target, names: Names) -> str:

@@ -52,7 +52,7 @@ def of_fleet(fleet: Mapping[str, Any], events: Sequence[Event], url: str) -> Sce
     waits = len(fleet["actions_waiting"])
     words += [f"{len(fleet['incidents_open'])} incidents open, {waits} actions wait"] if fleet["incidents_open"] else []
     return Scene(
-        source=f"{url}  {len(fleet['nodes'])} nodes",
+        source=f"{url}  {len(fleet['nodes'])} node{'' if len(fleet['nodes']) == 1 else 's'}",
         rows=tuple(rows),
         replicas=tuple(map(_load, loads.values())),
         words=tuple(words),
