@@ -14,6 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from controller.core.fleet.views import View
 from controller.door.access import CALLER, Access, Caller
+from controller.door.sessions import SAFE
 from controller.pages import words
 from controller.pages.orders import Forms
 from controller.pages.words import Names
@@ -34,6 +35,9 @@ HEADERS = {
 KINDS = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 TOLD = "corral-told"  # the cookie with what came of an order, for the next page
 TOLD_S = 20
+READY_S = 30.0
+NOT_READY = f"the page was not ready within {READY_S:.0f} s"
+NOT_KNOWN = f"there was no answer within {READY_S:.0f} s: see the audit whether it was done, before you order it again"
 LARGE = 64 * 1024  # from here on a page is packed, if the browser takes that
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -100,7 +104,7 @@ class Frame:
 
         async def shown(request: web.Request) -> web.StreamResponse:
             try:
-                async with asyncio.timeout(30.0):
+                async with asyncio.timeout(READY_S):
                     return await handler(request)
             except web.HTTPException as error:
                 if error.status < 400:
@@ -110,7 +114,7 @@ class Frame:
                 status = 400 if isinstance(error, InputError) else 409 if isinstance(error, Refused) else 503
                 return self._error(request, status, str(error))
             except TimeoutError:
-                return self._error(request, 503, "the page was not ready within 30 s")
+                return self._error(request, 503, NOT_READY if request.method in SAFE else NOT_KNOWN)
 
         return shown
 
