@@ -1,6 +1,6 @@
 # make run   a whole fleet on this machine: controller, agent, engine replicas, gateway
 # make test  everything that is tested, with what the tests need
-# Both make .venv on the first call; nothing outside this folder is changed.
+# Both make .venv on the first call. Outside this folder `make run` keeps ~/.local/state/corral (ARGS="--state FOLDER").
 
 SHELL  := /bin/sh
 PYTHON ?= python3

@@ -24,7 +24,8 @@ REPLICAS_S = 60.0  # a large model takes longer, and a held GPU for ever: then w
 @click.command(help="Start controller, agent, engine replicas and gateway on this machine; Ctrl-C stops them all.\n\n"
                "Without an NVIDIA driver a virtual node of 8 H100 is used, at level repair. Real GPUs are only "
                "observed unless --level says otherwise.")  # fmt: skip
-@click.option("--state", type=click.Path(path_type=Path, file_okay=False), help="Folder for database and logs.")
+@click.option("--state", type=click.Path(path_type=Path, file_okay=False),
+              help="Folder for database and logs (default: ~/.local/state/corral).")  # fmt: skip
 @click.option(
     "--virtual", help=f"Use a virtual node of these boards, for example {VIRTUAL_BOARD}, even with real GPUs."
 )
