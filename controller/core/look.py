@@ -29,7 +29,7 @@ def view(
     ledger = fleet.ledger
     seen: dict[str, str] = {}  # what keeps work off each GPU, as far as anybody has asked
     return View(
-        paused=ledger.paused is not None,
+        paused=ledger.pauses.everywhere is not None,
         pauses=tuple(pause.standing(fleet)),
         settled=fleet.patience.is_settled(now),
         nodes=nodes,

@@ -13,6 +13,7 @@ import msgspec
 from controller.core.fleet.docket import Docket
 from controller.core.fleet.kinds import STARTED
 from controller.core.fleet.names import token_order
+from controller.core.fleet.pauses import Pauses
 from vocab.events import Event, Severity
 from vocab.lines import (
     ActionLine,
@@ -108,9 +109,7 @@ class Ledger:
         self.marked: dict[str, set[str]] = {"gpu": set(), "node": set()}  # those that are not clear, by name
         self.words: dict[Subject, str] = {}
         self.lost: set[str] = set()  # nodes
-        self.paused: NoteLine | None = None
-        self.paused_nodes: dict[str, NoteLine] = {}
-        self.paused_pools: dict[str, NoteLine] = {}
+        self.pauses = Pauses()
         self.handed_over: dict[str, str] = {}  # open incidents that were left to a person, and why
         self.demoted: dict[str, NoteLine] = {}  # rules that have fallen back to shadow, by code
         self.discarded_at = float("-inf")  # when a person last discarded what waited
@@ -301,7 +300,7 @@ class Ledger:
     def _fold_note(self, line: NoteLine) -> None:
         self.notes.add((line.subject, line.code, line.text))
         if line.code in {"paused", "resumed"}:
-            self._fold_pause(line)
+            self.pauses.fold(line)
         elif line.code == "needs_person":
             incident, _, why = line.text.partition(": ")
             if incident in self.open_incidents:
@@ -335,17 +334,6 @@ class Ledger:
     def is_taken_back(self, events: Sequence[str]) -> bool:
         """Whether all of this evidence belongs to what a person has undone."""
         return bool(events) and self.taken_back.issuperset(events)
-
-    def _fold_pause(self, line: NoteLine) -> None:
-        node, begins = line.subject.node, line.code == "paused"
-        if node is None and line.pool is None:
-            self.paused = line if begins else None
-            return
-        name = line.pool or node or ""
-        scoped = self.paused_pools if line.pool is not None else self.paused_nodes
-        scoped.pop(name, None)
-        if begins:
-            scoped[name] = line
 
     def forget(self, now: float) -> None:
         """Let go of the events on which nothing rests: history is the store's, and this is kept small."""

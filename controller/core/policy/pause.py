@@ -20,8 +20,8 @@ HOW = "automation is paused"  # with this begins why an action is held back by a
 
 def note_on(fleet: Fleet, node: str) -> NoteLine | None:
     """The pause that a person has put on a node: on everything, on its pool or on itself, first match."""
-    ledger = fleet.ledger
-    return ledger.paused or ledger.paused_pools.get(fleet.pool_of(node) or "") or ledger.paused_nodes.get(node)
+    pauses = fleet.ledger.pauses
+    return pauses.everywhere or pauses.pools.get(fleet.pool_of(node) or "") or pauses.nodes.get(node)
 
 
 def why_on(fleet: Fleet, node: str) -> str | None:
@@ -56,12 +56,12 @@ def is_held_back(action: ActionLine) -> bool:
 
 def standing(fleet: Fleet) -> Iterator[PauseView]:
     """All that stand, the widest first. Since when a file stands, its node does not say."""
-    ledger = fleet.ledger
-    if ledger.paused is not None:
-        yield PauseView(scope="fleet", since=ledger.paused.at, why=ledger.paused.text)
-    for pool, note in sorted(ledger.paused_pools.items()):
+    pauses = fleet.ledger.pauses
+    if pauses.everywhere is not None:
+        yield PauseView(scope="fleet", since=pauses.everywhere.at, why=pauses.everywhere.text)
+    for pool, note in sorted(pauses.pools.items()):
         yield PauseView(scope="pool", name=pool, since=note.at, why=note.text)
-    for name, note in sorted(ledger.paused_nodes.items()):
+    for name, note in sorted(pauses.nodes.items()):
         yield PauseView(scope="node", name=name, since=note.at, why=note.text)
     for name in sorted(fleet.nodes):
         if fleet.nodes[name].paused:
@@ -79,17 +79,17 @@ def resume(fleet: Fleet, asked: Asked, now: float) -> Iterator[NoteLine]:
 
 
 def _say(fleet: Fleet, asked: Asked, code: str, now: float, *, stands: bool) -> Iterator[NoteLine]:
-    if asked.pool is not None and asked.pool not in fleet.pools and asked.pool not in fleet.ledger.paused_pools:
+    if asked.pool is not None and asked.pool not in fleet.pools and asked.pool not in fleet.ledger.pauses.pools:
         known = ", ".join(sorted(fleet.pools)) or "none is configured"
         yield refuse(asked, f"there is no pool {asked.pool!r}; known: {known}", now)
-    elif asked.node is not None and asked.node not in fleet.nodes and asked.node not in fleet.ledger.paused_nodes:
+    elif asked.node is not None and asked.node not in fleet.nodes and asked.node not in fleet.ledger.pauses.nodes:
         yield refuse(asked, f"there is no node {asked.node!r}", now)
     elif _stands(fleet, asked) is stands:
         yield NoteLine(at=now, subject=Subject(node=asked.node), code=code, text=words(asked, code), pool=asked.pool)
 
 
 def _stands(fleet: Fleet, asked: Asked) -> bool:
-    ledger = fleet.ledger
+    pauses = fleet.ledger.pauses
     if asked.pool is not None:
-        return asked.pool in ledger.paused_pools
-    return asked.node in ledger.paused_nodes if asked.node is not None else ledger.paused is not None
+        return asked.pool in pauses.pools
+    return asked.node in pauses.nodes if asked.node is not None else pauses.everywhere is not None

@@ -21,7 +21,7 @@ from tests.sim.test_promises import CHAT, GPUS, HARMFUL, HARMLESS, LIMITS, NODES
 from tests.sim.world import World
 from vocab.lines import AnyLine, EventLine, StateLine
 
-LOOSE = ("events", "first_taken_at", "taken_at", "unexamined", "_loose", "docket")  # compared by themselves
+LOOSE = ("events", "first_taken_at", "taken_at", "unexamined", "_loose", "docket", "pauses")  # compared by themselves
 WAYS = (
     *(("hit", HARMLESS), ("hit", HARMFUL), ("fenced", HARMFUL), ("clear", ("",)), ("ask", ("hold", "lift", "pause"))),
     *(("silent", ("begin", "end")), ("blind", ("",)), ("crash", ("",)), ("reboot", ("",))),
@@ -72,7 +72,11 @@ def restored(world: World, lines: Iterable[AnyLine]) -> tuple[Core, list[AnyLine
 
 
 def known(ledger: Ledger) -> dict[str, Any]:
-    return {name: value for name, value in vars(ledger).items() if name not in LOOSE} | vars(ledger.docket)
+    return (
+        {name: value for name, value in vars(ledger).items() if name not in LOOSE}
+        | vars(ledger.docket)
+        | vars(ledger.pauses)
+    )
 
 
 @pytest.mark.parametrize("seed", range(3))
