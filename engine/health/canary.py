@@ -38,6 +38,10 @@ class Canary:
         """Make a whole run as soon as may be, between the steps of what runs."""
         self.wanted = True
 
+    def suspect(self) -> None:
+        """Something looked wrong: if runs are made when idle at all, the next one is due now."""
+        self._next_at = self._clock.monotonic()
+
     def whole(self) -> Run:
         """A whole run, now."""
         self.ask()

@@ -54,6 +54,18 @@ async def test_an_idle_replica_looks_at_itself_now_and_then(tiny_model: Path) ->
         assert beat_of(here.service).step > 0
 
 
+async def test_a_request_without_numbers_makes_an_idle_replica_look_at_itself(tiny_model: Path) -> None:
+    async with replica(settings(tiny_model)) as here:  # by itself it would in 15 minutes
+        assert here.service.loaded is not None
+        weights_of(here.service.loaded)["embed"][7] = float("nan")
+        assert (await here.complete([5, 6], max_tokens=2))[0] == 200
+        assert beat_of(here.service).canaries == 1
+        assert (await here.complete([5, 7], max_tokens=2))[0] == 200
+        await here.until(lambda: beat_of(here.service).canaries == 2)
+        await here.until(lambda: not beat_of(here.service).admitting)
+        assert beat_of(here.service).wrong_weights
+
+
 async def test_while_it_loads_there_is_no_canary_yet(tiny_model: Path) -> None:
     async with replica(settings(tiny_model), loaded=False) as here:
         assert (await here.call("GET", "/canary"))[1]["outcome"] is None
