@@ -62,7 +62,7 @@ async def _events(_: web.Request) -> web.Response:
 
 
 async def test_explain_tells_what_the_agent_saw_and_how_the_gpu_stands(node: Path) -> None:
-    text = (await run(node, "explain", "0", "--local")).output
+    text = " ".join((await run(node, "explain", "0", "--local")).output.split())
     assert LINE in text
     assert "fenced by this agent" in text
     assert "chat-1: ready" in text
