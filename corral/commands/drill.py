@@ -42,7 +42,8 @@ def _cause(address: str | None, as_json: bool, body: dict[str, Any]) -> None:
         return
     records = len(answer["kernel_records"])
     what = f"{body['kind']} {body['code']}" if "code" in body else body["kind"]
-    say(f"{what} on GPU {body['gpu']}: {records} kernel records written; see: corral explain {body['gpu']}")
+    told = f"{records} kernel record{'' if records == 1 else 's'} written" if records else "done"
+    say(f"{what} on GPU {body['gpu']}: {told}; see: corral explain {body['gpu']}")
 
 
 DCGM_HELP = """Let the node's DCGM host engine tell a VALUE of a FIELD (by its number) of a GPU.

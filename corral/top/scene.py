@@ -49,8 +49,9 @@ def of_fleet(fleet: Mapping[str, Any], events: Sequence[Event], url: str) -> Sce
         for gpu in node["gpus"]
     ]
     words = [f"PAUSED {pause['scope']} {pause.get('name') or ''}: {pause['why']}" for pause in fleet.get("pauses", ())]
-    waits = len(fleet["actions_waiting"])
-    words += [f"{len(fleet['incidents_open'])} incidents open, {waits} actions wait"] if fleet["incidents_open"] else []
+    opened, waits = len(fleet["incidents_open"]), len(fleet["actions_waiting"])
+    told = f"{opened} incident{'' if opened == 1 else 's'} open, {waits} action{' waits' if waits == 1 else 's wait'}"
+    words += [told] if opened else []
     return Scene(
         source=f"{url}  {len(fleet['nodes'])} node{'' if len(fleet['nodes']) == 1 else 's'}",
         rows=tuple(rows),
