@@ -2,8 +2,10 @@
 
 import contextlib
 import ssl
+from base64 import b64encode
 from collections.abc import AsyncIterator
 from typing import Any, TypeVar
+from urllib.parse import unquote_to_bytes, urlsplit
 
 import aiohttp
 import msgspec
@@ -28,20 +30,22 @@ def _reason(error: Exception) -> str:
 class Client:
     """JSON over HTTP to one base address; use as an async context manager.
 
+    A name and password in the address are shown to the server, and never told: ``base`` is without them.
     ``socket``: the path of a Unix socket that is asked in its place; ``base`` then only names it.
     """
 
     def __init__(
         self, base: str, *, token: str | None = None, tls: ssl.SSLContext | None = None, socket: str | None = None
     ) -> None:
-        self.base = base.rstrip("/")
+        self.base, self._login = _without_login(base.rstrip("/"))
         self._token = token
         self._tls = tls
         self._socket = socket
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> "Client":
-        headers = {"Authorization": f"Bearer {self._token}"} if self._token else {}
+        shown = f"Bearer {self._token}" if self._token else self._login
+        headers = {"Authorization": shown} if shown else {}
         connector: aiohttp.BaseConnector
         if self._socket is not None:
             connector = aiohttp.UnixConnector(self._socket)
@@ -132,6 +136,17 @@ class Client:
             raise Unreachable(f"{url} does not answer: {_reason(error)}") from error
         except (msgspec.DecodeError, ValueError) as error:  # a line that was cut, or one without an end
             raise Unreachable(f"{url} broke off its answer; ask again: {error}") from error
+
+
+def _without_login(address: str) -> tuple[str, str | None]:
+    try:
+        parts = urlsplit(address)
+    except ValueError:  # no address at all: whoever asks is told so
+        return address, None
+    login, given, place = parts.netloc.rpartition("@")
+    if not given:
+        return address, None
+    return parts._replace(netloc=place).geturl(), f"Basic {b64encode(unquote_to_bytes(login)).decode()}"
 
 
 class _Fault(msgspec.Struct, frozen=True):

@@ -62,7 +62,7 @@ async def used(url: str, now: float, days: float, tell: Tell) -> Metrics:
         states = {field: await asked.now(_names(field), LABELS) for field in STATES}
         engines = {key: await asked.over_time(names, "instance,model_name") for key, names in VLLM.items()}
     boards = _boards([*fields.values(), *states.values()])
-    usage = _usage(url, step, boards, fields, engines)
+    usage = _usage(client.base, step, boards, fields, engines)
     return Metrics(boards=tuple(boards.values()), usage=usage, events=tuple(_faults(boards, states, now)))
 
 

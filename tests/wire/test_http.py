@@ -8,6 +8,7 @@ from typing import Any
 import aiohttp
 import pytest
 from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 from vocab.errors import ConfigError, InputError, Refused, StaleOrder, Unreachable
 from vocab.metrics import GATEWAY
@@ -32,6 +33,10 @@ async def fail(request: web.Request) -> web.Response:
         "bug": ValueError("oops"),
         "busy": Unreachable("the store is busy"),
     }[request.match_info["how"]]
+
+
+async def whose(request: web.Request) -> web.Response:
+    return reply({"shown": request.headers.get("Authorization")})
 
 
 async def count(request: web.Request) -> web.StreamResponse:
@@ -174,3 +179,15 @@ async def test_a_line_that_was_cut_is_an_answer_that_broke_off(client: Client) -
     with pytest.raises(Unreachable, match="broke off its answer; ask again"):
         async for _ in client.lines("POST", "/stream?cut=1", dict[str, int], None, silence_s=10.0):
             pass
+
+
+async def test_a_password_in_an_address_is_shown_to_its_server_and_told_to_nobody() -> None:
+    app = web.Application()
+    app.router.add_get("/under/whose", whose)
+    async with TestServer(app) as server, Client(f"http://ada:pass@127.0.0.1:{server.port}/under/") as client:
+        answer = await client.call("GET", "/whose", dict[str, str])
+        assert answer == {"shown": "Basic YWRhOnBhc3M="}
+        with pytest.raises(Refused) as refused:
+            await client.call("GET", "/none", dict[str, str])
+        assert client.base == f"http://127.0.0.1:{server.port}/under"
+    assert "pass" not in str(refused.value)
