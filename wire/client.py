@@ -146,6 +146,7 @@ def _without_login(address: str) -> tuple[str, str | None]:
     login, given, place = parts.netloc.rpartition("@")
     if not given:
         return address, None
+    login += "" if ":" in login else ":"
     return parts._replace(netloc=place).geturl(), f"Basic {b64encode(unquote_to_bytes(login)).decode()}"
 
 
