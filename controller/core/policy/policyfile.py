@@ -80,7 +80,7 @@ class _Reader:
     def settings(self, table: Table, version: str) -> Settings:
         """The whole file."""
         self._known(table, KEYS, "")
-        limits = self._try(lambda: _limits(table.get("limits", {}), Limits(), "limits"), Limits())
+        limits = self._limits(table.get("limits", {}), Limits(), "limits")
         pools = self._try(lambda: _table(table, "pools", ""), Table())
         return Settings(
             policy=self._try(lambda: _version(table.get("version", version)), version),
@@ -96,9 +96,15 @@ class _Reader:
         level, limits = table.get("level"), table.get("limits")
         return Pool(
             level=None if level is None else self._try(lambda: _convert(level, Level, f"{key}.level"), None),
-            limits=None if limits is None else self._try(lambda: _limits(limits, common, f"{key}.limits"), None),
+            limits=None if limits is None else self._limits(limits, common, f"{key}.limits"),
             rules=self._rules(table, f"{key}."),
         )
+
+    def _limits(self, differences: object, common: Limits, key: str) -> Limits:
+        limits = common
+        for name, given in self._try(lambda: _convert(differences, Table, key), Table()).items():
+            limits = self._try(partial(_limit, name, given, limits, key), limits)
+        return limits
 
     def _rules(self, table: Table, prefix: str) -> dict[str, Rule]:
         rules = self._try(lambda: _table(table, "rules", prefix), Table())
@@ -130,16 +136,14 @@ def _version(given: object) -> str:
     return version
 
 
-def _limits(differences: object, common: Limits, key: str) -> Limits:
-    table = _convert(differences, dict[str, Any], key)
-    limits = _convert(msgspec.to_builtins(common) | table, Limits, key)
-    for name in table:
-        value = getattr(limits, name)
-        most = 1.0 if name.endswith("_ratio") else float("inf")
-        least = 0.0 if isinstance(value, float) else 1
-        if not (least <= value <= most) or (least == 0.0 and value == 0.0):
-            bounds = "over 0 and at most 1" if most == 1.0 else "at least 1" if least == 1 else "over 0"
-            raise ConfigError(f"{key}.{name}: must be {bounds}, not {value:g}")
+def _limit(name: str, given: object, common: Limits, key: str) -> Limits:
+    limits = _convert(msgspec.to_builtins(common) | {name: given}, Limits, key)
+    value = getattr(limits, name)
+    most = 1.0 if name.endswith("_ratio") else float("inf")
+    least = 0.0 if isinstance(value, float) else 1
+    if not (least <= value <= most) or (least == 0.0 and value == 0.0):
+        bounds = "over 0 and at most 1" if most == 1.0 else "at least 1" if least == 1 else "over 0"
+        raise ConfigError(f"{key}.{name}: must be {bounds}, not {value:g}")
     return limits
 
 

@@ -71,3 +71,9 @@ def test_a_rule_of_a_pool_goes_before_the_common_one_field_by_field_and_by_board
     here = settings.rule("xid:48", "test", "NVIDIA H100 80GB HBM3")
     assert (here.recovery, here.level) == ("reboot_node", Level.CORDON)
     assert settings.rule("xid:48", None, "NVIDIA L40S").recovery is None
+
+
+def test_all_that_is_wrong_within_the_limits_is_told_at_once() -> None:
+    with pytest.raises(ConfigError) as told:
+        read(b"[limits]\ncordons_ratio = 1.5\nwindow_s = 0.0\nrepairs = 0\n", "p.toml")
+    assert all(f"limits.{name}: must be" in str(told.value) for name in ("cordons_ratio", "window_s", "repairs"))
