@@ -48,7 +48,7 @@ unit: $(VENV)/.test
 	$(PY) -m pytest -m 'not e2e and not gpu' -n $(WORKERS) $(ARGS)
 
 e2e: $(VENV)/.test
-	$(PY) -m pytest -m e2e $(ARGS)
+	$(PY) -m pytest -m e2e -n $(WORKERS) $(ARGS)
 
 dashboards: $(VENV)/.test
 	$(PY) -m dashboards

@@ -5,6 +5,12 @@ import os
 import pytest
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that take minutes come first, so that others run beside them; the order is random otherwise."""
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
+
+
 @pytest.fixture(autouse=True)
 def _no_width_of_another_test() -> None:
     """Commands that ran side by side may leave the COLUMNS of one behind; a test that needs a width gives it."""

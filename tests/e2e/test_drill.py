@@ -35,6 +35,7 @@ async def repaired_but_for_the_person(running: Fleet, uuid: str) -> list[dict[st
     return await running.until("replacement ready and reboot waiting", settled)
 
 
+@pytest.mark.long
 async def test_a_lost_gpu_costs_no_request_with_the_real_model(tmp_path: Path) -> None:
     async with fleet(tmp_path, real_engine=True) as running:
         victim = await running.gpu_serving("chat")

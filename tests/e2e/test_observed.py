@@ -122,6 +122,7 @@ async def test_a_new_agent_finds_it_again_before_anybody_takes_it_for_gone(tmp_p
         assert words == {"ready"}
 
 
+@pytest.mark.long  # a stall is one after two minutes, beside a GPU that answers
 async def test_one_that_stalls_is_called_so_and_one_that_goes_on_is_not(tmp_path: Path) -> None:
     async with fleet(tmp_path, real_engine=False) as house, beside(house) as vllm:
         asking = asyncio.ensure_future(vllm.stream(100_000))
