@@ -10,7 +10,7 @@ PIP    := $(VENV)/bin/pip
 PY     := $(VENV)/bin/python
 PIP_INSTALL := $(PIP) install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: run test lint unit e2e oracle oracle-check bench-engine engine-clients fuzz bench dashboards help clean
+.PHONY: run test lint unit e2e oracle oracle-check bench-engine engine-clients fuzz bench dashboards dashboards-check help clean
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -52,6 +52,10 @@ e2e: $(VENV)/.test
 
 dashboards: $(VENV)/.test
 	$(PY) -m dashboards
+
+# make dashboards-check  every board drawn by Grafana's own packages in Chromium over a real fleet with faults; needs npm
+dashboards-check: $(VENV)/.test
+	$(PY) -m tests.dashboards.check $(ARGS)
 
 # make alerts-run  ten faults in fifteen minutes under the shipped rules, faster by 20: what fired and what not
 alerts-run: $(VENV)/.test

@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from dashboards import corral, fleet, gpu, metrics_page, node, reliability, serving, versions
+from dashboards import corral, fleet, gpu, metrics_page, node, recorded, reliability, serving, versions
 
 BOARDS = (fleet, node, gpu, serving, reliability, versions, corral)
 
@@ -14,6 +14,7 @@ def generated() -> dict[str, bytes]:
     """What is generated, by its path in the repository."""
     return {
         **{f"dashboards/json/{each.UID}.json": each.board() for each in BOARDS},
+        "dashboards/rules/boards.yml": recorded.rules_file().encode(),
         "docs/metrics.md": metrics_page.page().encode(),
     }
 

@@ -7,7 +7,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from grafana_foundation_sdk.builders import dashboard, stat, statetimeline, table, timeseries
+from grafana_foundation_sdk.builders import (
+    bargauge,
+    dashboard,
+    heatmap,
+    stat,
+    statetimeline,
+    table,
+    timeseries,
+    xychart,
+)
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models.dashboard import (
     DashboardCursorSync,
@@ -18,7 +27,10 @@ from grafana_foundation_sdk.models.dashboard import (
 
 from dashboards.panels import SOURCE
 
-Panels = tuple[stat.Panel | statetimeline.Panel | table.Panel | timeseries.Panel, ...]
+Panels = tuple[
+    bargauge.Panel | heatmap.Panel | stat.Panel | statetimeline.Panel | table.Panel | timeseries.Panel | xychart.Panel,
+    ...,
+]
 
 _INTERVALS_OWN = frozenset({"auto", "auto_count", "auto_min"})  # the SDK gives them to every kind of variable
 

@@ -2,6 +2,18 @@
 
 from dashboards.board import INCIDENT, Panels, assemble, new_board
 from dashboards.panels import GREEN, HALF, NONE, RED, THIRD, WIDE, YELLOW, Query, lines, number, rows
+from dashboards.plots import bars
+from dashboards.recorded import (
+    DOING,
+    DRAM_ACTIVE,
+    POWER,
+    SM_ACTIVE,
+    TENSOR_ACTIVE,
+    TOKENS,
+    UTILIZATION,
+    XID_ERRORS,
+    recorded,
+)
 
 UID = "corral-fleet"
 GPU_LINK = ("Open this GPU", "/d/corral-gpu?var-node=${__data.fields.Node}&var-gpu=${__data.fields.GPU}")
@@ -167,32 +179,23 @@ def _faults() -> Panels:
             "none",
             stacked=True,
         ),
-        lines(
+        bars(
             "Xid errors by code",
-            "New errors of all GPUs in each step of the graph, injected ones left out. Good: none. 13, 31 and 43 are"
-            " mostly a program's own mistake.",
-            (
-                Query(
-                    "sum by (xid) (increase(corral_gpu_xid_errors_total[$__rate_interval])) > 0",
-                    "Xid {{xid}}",
-                ),
-            ),
-            "none",
-            stacked=True,
+            "New errors of all GPUs, injected ones left out. Good: none. 13, 31 and 43 are mostly a program's own"
+            " mistake.",
+            (Query(f"sum by (xid) (sum_over_time({XID_ERRORS.name}[$__interval])) > 0", "Xid {{xid}}"),),
         ),
-        lines(
+        bars(
             "What Corral did",
             "Actions that came to an end, by kind and outcome. Good: done. Refused and timed out ones are on the"
             " Reliability board.",
             (
                 Query(
                     "sum by (of, state) (increase(corral_action_moves_total"
-                    '{state=~"done|failed|refused|timed_out|cancelled"}[$__rate_interval])) > 0',
+                    '{state=~"done|failed|refused|timed_out|cancelled"}[$__interval])) > 0',
                     "{{of}} {{state}}",
                 ),
             ),
-            "none",
-            stacked=True,
             width=WIDE,
         ),
     )
@@ -205,7 +208,7 @@ def _work() -> Panels:
             "Every GPU by the one word for what it does with its time. Good for a serving fleet: memory-bound. Starved"
             " and launch-bound GPUs are paid for and not used, hung and throttled ones are broken, whatever their"
             " utilization says.",
-            (Query("count by (doing) (corral_gpu_activity)", "{{doing}}"),),
+            (recorded(DOING, "{{doing}}"),),
             "none",
             stacked=True,
         ),
@@ -214,10 +217,10 @@ def _work() -> Panels:
             "Good: memory or SM activity close under utilization. The gap between them is the utilization trap: time"
             " that counted as busy and did little.",
             (
-                Query("avg(corral_gpu_utilization_ratio)", "utilization (any kernel ran)"),
-                Query("avg(corral_gpu_sm_active_ratio)", "SM activity"),
-                Query("avg(corral_gpu_dram_active_ratio)", "DRAM activity"),
-                Query("avg(corral_gpu_tensor_active_ratio)", "tensor activity"),
+                recorded(UTILIZATION, "utilization (any kernel ran)"),
+                recorded(SM_ACTIVE, "SM activity"),
+                recorded(DRAM_ACTIVE, "DRAM activity"),
+                recorded(TENSOR_ACTIVE, "tensor activity"),
             ),
             "percentunit",
             most=1,
@@ -225,14 +228,14 @@ def _work() -> Panels:
         lines(
             "Power of all GPUs",
             "Good: it follows the work. Power at idle level under high utilization is a contradiction.",
-            (Query("sum(corral_gpu_power_watts)", "power"),),
+            (recorded(POWER, "power"),),
             "watt",
             width=HALF,
         ),
         lines(
             "Tokens made",
             "Output tokens a second of all engines that are scraped, by model. Good: it follows the load.",
-            (Query("sum by (model_name) (rate(vllm:generation_tokens_total[$__rate_interval]))", "{{model_name}}"),),
+            (recorded(TOKENS, "{{model_name}}"),),
             "none",
             width=HALF,
         ),

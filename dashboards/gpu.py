@@ -7,11 +7,13 @@ and of its memory bandwidth these kernels used; the engine's batch says why.
 
 from dashboards.board import INCIDENT, Panels, assemble, label_variable, new_board
 from dashboards.panels import BLUE, GREEN, HALF, RED, SHORT, THIRD, WIDE, YELLOW, Query, lines, number, states
+from dashboards.plots import bars
 
 UID = "corral-gpu"
 GPU = '{node="$node",gpu="$gpu"}'  # series of this GPU; the node comes from discovery
 HERE = f"and on (node, replica) corral_engine_gpu_info{GPU}"  # engine series of the replicas on this GPU
 REPLICA = "{{replica}} {{model_name}}"
+SMALL = 4  # columns: four numbers beside the word
 
 
 def board() -> bytes:
@@ -37,6 +39,19 @@ def board() -> bytes:
 def _standing() -> Panels:
     return (
         number(
+            "What it does with its time",
+            "One word, and the share of the roof that binds it, or of its time. Good for a serving GPU: memory-bound."
+            " Hung and throttled are faults; launch-bound and starved are capacity that is paid for and not used;"
+            " docs/utilization.md says what each needs.",
+            Query(
+                f"corral_gpu_activity{GPU} * on (gpu) group_left () corral_gpu_activity_ratio{GPU}", "{{doing}} {{by}}"
+            ),
+            "percentunit",
+            steps=((None, BLUE),),
+            width=THIRD,
+            named=True,
+        ),
+        number(
             "Answers",
             "Whether the agent's last read of this GPU worked. Good: yes. No: the driver gave an error or the"
             " readings are too old, so everything else on this board is history. *No reading* means that the"
@@ -45,6 +60,7 @@ def _standing() -> Panels:
             "none",
             steps=((None, RED), (1, GREEN)),
             words={"0": ("no", RED), "1": ("yes", GREEN)},
+            width=SMALL,
         ),
         number(
             "Fenced by its agent",
@@ -54,6 +70,7 @@ def _standing() -> Panels:
             "none",
             steps=((None, GREEN), (1, RED)),
             words={"0": ("no", GREEN), "1": ("fenced", RED)},
+            width=SMALL,
         ),
         number(
             "Holds",
@@ -62,6 +79,7 @@ def _standing() -> Panels:
             Query(f"corral_gpu_held{GPU}", "holds"),
             "none",
             steps=((None, GREEN), (1, YELLOW)),
+            width=SMALL,
         ),
         number(
             "Xid errors, 24 h",
@@ -70,6 +88,7 @@ def _standing() -> Panels:
             Query(f"increase(corral_gpu_xids_total{GPU}[24h])", "errors"),
             "none",
             steps=((None, GREEN), (0.5, RED)),
+            width=SMALL,
         ),
     )
 
@@ -81,7 +100,7 @@ def _truth() -> Panels:
             "Good for a serving GPU: memory-bound. Launch-bound and starved GPUs are paid for and not used; hung and"
             " throttled ones are broken, whatever utilization says. Nothing: its counters do not say.",
             Query(f"corral_gpu_activity{GPU}", "{{doing}} {{by}}"),
-            {"1": ("yes", BLUE)},
+            {"memory-bound|compute-bound": GREEN, "launch-bound|starved": YELLOW, "hung|throttled": RED},
             width=HALF,
             height=SHORT,
         ),
@@ -89,7 +108,7 @@ def _truth() -> Panels:
             "Its state, as the controller shows it",
             "Good: healthy, all the time. What stands between is a fault's way through its repair.",
             Query(f"corral_gpu_state{GPU} == 1", "{{state}}"),
-            {"1": ("yes", BLUE)},
+            {"healthy": GREEN, "degraded|cordoned|probation": YELLOW, "failed|lost|quarantined|unknown|removed": RED},
             width=HALF,
             height=SHORT,
         ),
@@ -105,11 +124,26 @@ def _truth() -> Panels:
                 Query(f"corral_gpu_sm_active_ratio{GPU}", "SM activity"),
                 Query(f"corral_gpu_dram_active_ratio{GPU}", "DRAM activity"),
                 Query(f"corral_gpu_tensor_active_ratio{GPU}", "tensor activity"),
+                Query(f"corral_gpu_sm_occupancy_ratio{GPU}", "occupancy"),
             ),
             "percentunit",
             width=WIDE,
             height=10,
             most=1,
+        ),
+        lines(
+            "What its engine makes of it",
+            "Shares of the board's arithmetic (MFU) and of its memory bandwidth (MBU) that the engine's latest steps"
+            " used, and of the bandwidth that it measured by copying at its start. Good while it answers: one of them"
+            " over 50 %. All low under high utilization: the engine keeps the GPU waiting.",
+            (
+                Query(f"corral_engine_mfu_ratio {HERE}", "MFU {{replica}}"),
+                Query(f"corral_engine_mbu_ratio {HERE}", "MBU {{replica}}"),
+                Query(f"corral_engine_copy_bandwidth_share_ratio {HERE}", "of copy bandwidth {{replica}}"),
+            ),
+            "percentunit",
+            most=1,
+            width=THIRD,
         ),
         lines(
             "Utilization without work",
@@ -126,6 +160,7 @@ def _truth() -> Panels:
             ),
             "percentunit",
             most=1,
+            width=THIRD,
         ),
         lines(
             "Power",
@@ -137,6 +172,7 @@ def _truth() -> Panels:
                 Query(f"corral_gpu_power_limit_watts{GPU}", "limit", dashed=True),
             ),
             "watt",
+            width=THIRD,
         ),
     )
 
@@ -231,12 +267,11 @@ def _limits() -> Panels:
 
 def _faults() -> Panels:
     return (
-        lines(
+        bars(
             "Xid errors by code",
-            "New errors in each step of the graph. Good: none. docs/signals.md says what each code means and what"
-            " Corral does about it.",
-            (Query(f"increase(corral_gpu_xid_errors_total{GPU}[$__rate_interval]) > 0", "Xid {{xid}}"),),
-            "none",
+            "New errors. Good: none. docs/signals.md says what each code means and what Corral does about it.",
+            (Query(f"increase(corral_gpu_xid_errors_total{GPU}[$__interval]) > 0", "Xid {{xid}}"),),
+            width=THIRD,
         ),
         lines(
             "Memory errors",
@@ -249,5 +284,17 @@ def _faults() -> Panels:
                 Query(f"corral_gpu_remap_failed{GPU}", "row remap failed"),
             ),
             "none",
+            width=THIRD,
+        ),
+        lines(
+            "Links",
+            "NVLinks that are down, errors of all NVLinks, PCIe packets sent again. Good: 0; replays may flicker.",
+            (
+                Query(f"corral_gpu_nvlinks_down{GPU}", "NVLinks down"),
+                Query(f"increase(corral_gpu_nvlink_errors_total{GPU}[$__rate_interval])", "NVLink errors"),
+                Query(f"increase(corral_gpu_pcie_replays_total{GPU}[$__rate_interval])", "PCIe replays"),
+            ),
+            "none",
+            width=THIRD,
         ),
     )

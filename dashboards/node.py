@@ -2,6 +2,7 @@
 
 from dashboards.board import INCIDENT, Panels, assemble, label_variable, new_board
 from dashboards.panels import GREEN, HALF, RED, THIRD, WIDE, YELLOW, Query, lines, number, rows
+from dashboards.plots import bars
 
 UID = "corral-node"
 NODE = '{node="$node"}'
@@ -140,11 +141,10 @@ def _limits() -> Panels:
 
 def _faults() -> Panels:
     return (
-        lines(
+        bars(
             "Xid errors",
-            "New errors in each step of the graph, by GPU and code. Good: none.",
-            (Query(f"increase(corral_gpu_xid_errors_total{NODE}[$__rate_interval]) > 0", "Xid {{xid}} {{gpu}}"),),
-            "none",
+            "New errors, by GPU and code. Good: none.",
+            (Query(f"increase(corral_gpu_xid_errors_total{NODE}[$__interval]) > 0", "Xid {{xid}} {{gpu}}"),),
             width=THIRD,
         ),
         lines(

@@ -89,7 +89,7 @@ def lines(
         panel = panel.fill_opacity(60).line_width(0)
         panel = panel.stacking(common.StackingConfig().mode(shapes.StackingMode.NORMAL).group("A"))
     for ref, query in zip("ABCDEFGH", queries, strict=False):
-        panel = panel.with_target(_target(query, ref).range())
+        panel = panel.with_target(target(query, ref).range())
         if query.dashed:
             panel = panel.override_by_query(ref, LIMIT)
     return panel
@@ -104,8 +104,11 @@ def number(
     steps: tuple[tuple[float | None, str], ...],
     words: dict[str, tuple[str, str]] | None = None,
     width: int = QUARTER,
+    absent: str = "no reading",
+    named: bool = False,
 ) -> stat.Panel:
-    """The latest value, large. ``steps`` colour it; ``words`` says a value as (text, colour)."""
+    """The latest value, large, and what its series is called if it is ``named``. ``steps`` colour it; ``words`` says a
+    value as (text, colour), ``absent`` that there is no series."""
     panel = (
         stat.Panel()
         .title(title)
@@ -116,14 +119,15 @@ def number(
         .height(SHORT)
         .color_mode(shapes.BigValueColorMode.BACKGROUND)
         .graph_mode(shapes.BigValueGraphMode.NONE)
+        .text_mode(shapes.BigValueTextMode.VALUE_AND_NAME if named else shapes.BigValueTextMode.AUTO)
         .reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]))
-        .no_value("no reading")
+        .no_value(absent)
         .thresholds(
             dashboard.ThresholdsConfig()
             .mode(ThresholdsMode.ABSOLUTE)
             .steps([Threshold(value=value, color=color) for value, color in steps])
         )
-        .with_target(_target(query, "A").instant())
+        .with_target(target(query, "A").instant())
     )
     if words:
         panel = panel.mappings(_mapping(words))
@@ -159,7 +163,7 @@ def rows(
         .height(height)
         .filterable(True)
         .no_value("none")
-        .with_target(_target(query, "A").instant().format(PromQueryFormat.TABLE))
+        .with_target(target(query, "A").instant().format(PromQueryFormat.TABLE))
         .with_transformation(_transformation("filterFieldsByName", include={"names": [*names]}))
         .with_transformation(_transformation("organize", excludeByName=hidden, indexByName=order, renameByName=names))
     )
@@ -174,13 +178,13 @@ def states(
     title: str,
     description: str,
     query: Query,
-    words: dict[str, tuple[str, str]],
+    colors: dict[str, str],
     *,
     width: int = WIDE,
     height: int = TALL,
 ) -> statetimeline.Panel:
-    """A strip a series over time, coloured by its value; ``words``: (text, colour) of each value."""
-    return (
+    """A strip a series over time, where it is 1; ``colors``: of the series that a regular expression names."""
+    panel = (
         statetimeline.Panel()
         .title(title)
         .description(description)
@@ -191,9 +195,13 @@ def states(
         .merge_values(True)
         .show_value(shapes.VisibilityMode.NEVER)
         .row_height(0.8)
-        .mappings(_mapping(words))
-        .with_target(_target(query, "A").range())
+        .mappings(_mapping({"1": ("yes", BLUE)}))
+        .with_target(target(query, "A").range())
     )
+    for named, color in colors.items():
+        colored = DynamicConfigValue(id_val="mappings", value=_mapping({"1": ("yes", color)}))
+        panel = panel.override_by_regexp(f"/^({named})/", [colored])
+    return panel
 
 
 def _transformation(kind: str, **options: Any) -> DataTransformerConfig:
@@ -205,5 +213,6 @@ def _mapping(words: dict[str, tuple[str, str]]) -> list[ValueMapping]:
     return [ValueMap(options=options)]
 
 
-def _target(query: Query, ref: str) -> prometheus.Dataquery:
+def target(query: Query, ref: str) -> prometheus.Dataquery:
+    """The query as Grafana's data source has it."""
     return prometheus.Dataquery().expr(query.expression).legend_format(query.legend).ref_id(ref).datasource(SOURCE)

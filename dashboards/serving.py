@@ -1,7 +1,8 @@
 """The serving board: what users feel, why, and which replica stands apart from its peers."""
 
+from dashboards import replicas
 from dashboards.board import INCIDENT, Panels, assemble, label_variable, new_board
-from dashboards.panels import GREEN, HALF, NONE, RED, THIRD, YELLOW, Query, lines, number
+from dashboards.panels import GREEN, NONE, RED, THIRD, YELLOW, Query, lines, number
 
 UID = "corral-serving"
 ASKED = '{deployment="$deployment"}'
@@ -18,14 +19,15 @@ def board() -> bytes:
         (
             ("What users feel, as the gateway saw it", _users()),
             ("What engines do with it", _engines()),
-            ("Which replica stands apart", _outliers()),
+            ("Which replica stands apart", replicas.outliers()),
+            ("How far from what the hardware can do", replicas.roofs()),
         ),
         (INCIDENT,),
     )
 
 
-def _quantile(share: float, name: str, by: str = "le") -> str:
-    return f"histogram_quantile({share}, sum by ({by}) (rate({name}_bucket{ASKED}[$__rate_interval])))"
+def _quantile(share: float, name: str) -> str:
+    return f"histogram_quantile({share}, sum by (le) (rate({name}_bucket{ASKED}[$__rate_interval])))"
 
 
 def _quantiles(name: str) -> tuple[Query, ...]:
@@ -98,13 +100,31 @@ def _users() -> Panels:
             most=1,
         ),
         lines(
+            "Goodput",
+            "Requests a second that were answered at all, and those whose first byte came in time. Good: the lines lie"
+            " on each other; what lies between them was served too late to be of use.",
+            (
+                Query(f"sum(rate(corral_gateway_ttft_seconds_count{ASKED}[$__rate_interval]))", "answered"),
+                *(
+                    Query(
+                        f'sum(rate(corral_gateway_ttft_seconds_bucket{{deployment="$deployment",le="{limit}"}}'
+                        "[$__rate_interval]))",
+                        f"first byte within {limit} s",
+                    )
+                    for limit in ("2.5", "0.5")
+                ),
+            ),
+            "none",
+            width=THIRD,
+        ),
+        lines(
             "Tried elsewhere",
             "Tries that went to another replica before the first byte, by why. Good: none; each is a request that"
             " a user"
             " did not lose.",
             (Query(f"sum by (reason) (rate(corral_gateway_retries_total{ASKED}[$__rate_interval]))", "{{reason}}"),),
             "none",
-            width=HALF,
+            width=THIRD,
         ),
         lines(
             "Replicas",
@@ -116,7 +136,7 @@ def _users() -> Panels:
                 Query(f"corral_replicas_floor{ASKED}", "floor", dashed=True),
             ),
             "none",
-            width=HALF,
+            width=THIRD,
         ),
     )
 
@@ -154,9 +174,36 @@ def _engines() -> Panels:
             "Share of prompt tokens that needed no computing. Good: high where prompts share a beginning; a fall"
             " after a"
             " change of the gateway means that it no longer sends like to like.",
-            (Query(f"{rate('vllm:prefix_cache_hits_total')} / {rate('vllm:prefix_cache_queries_total')}", "found"),),
+            (
+                Query(
+                    f"{rate('vllm:prefix_cache_hits_total')} / ({rate('vllm:prefix_cache_queries_total')} > 0)", "found"
+                ),
+            ),
             "percentunit",
             most=1,
+            width=THIRD,
+        ),
+        lines(
+            "Drafts that were right",
+            "Speculative decoding: share of the drafted tokens that the model itself would have written. Good: over"
+            " 60 %; under 30 % drafting costs more than it gives. Nothing: no replica drafts.",
+            (
+                Query(
+                    f"{rate('vllm:spec_decode_num_accepted_tokens_total')}"
+                    f" / ({rate('vllm:spec_decode_num_draft_tokens_total')} > 0)",
+                    "accepted",
+                ),
+            ),
+            "percentunit",
+            most=1,
+            width=THIRD,
+        ),
+        lines(
+            "Began anew",
+            "Requests that gave their KV cache back and were computed again. Good: none; each is work done twice, and"
+            " the cache is too small for the batch.",
+            (Query(rate("vllm:num_preemptions_total"), "a second"),),
+            "none",
             width=THIRD,
         ),
         lines(
@@ -181,7 +228,7 @@ def _engines() -> Panels:
             "Where a request's time goes",
             "Mean seconds in the queue, in the prompt, in the answer. Good: hardly any in the queue.",
             tuple(
-                Query(f"{rate(f'{name}_sum')} / {rate(f'{name}_count')}", what)
+                Query(f"{rate(f'{name}_sum')} / ({rate(f'{name}_count')} > 0)", what)
                 for name, what in (
                     ("vllm:request_queue_time_seconds", "queue"),
                     ("vllm:request_prefill_time_seconds", "prompt"),
@@ -191,51 +238,5 @@ def _engines() -> Panels:
             "s",
             width=THIRD,
             stacked=True,
-        ),
-    )
-
-
-def _outliers() -> Panels:
-    return (
-        lines(
-            "Time to first token by replica, 95 %",
-            "As each engine measured it. Good: one bundle. The one that leaves it has a slow GPU, a busy node or a"
-            " queue"
-            " of its own.",
-            (Query(_quantile(0.95, "vllm:time_to_first_token_seconds", "le, replica"), "{{replica}}"),),
-            "s",
-            width=THIRD,
-        ),
-        lines(
-            "Slowest steps by replica",
-            "99.9 % of the last steps took less. Good: one bundle.",
-            (Query(f"corral_engine_step_p999_seconds{ENGINE}", "{{replica}}"),),
-            "s",
-            width=THIRD,
-        ),
-        lines(
-            "Queue by replica",
-            "Good: one bundle. One that waits alone is stuck, or is sent more than its share.",
-            (Query(f"vllm:num_requests_waiting{ENGINE}", "{{replica}}"),),
-            "none",
-            width=THIRD,
-        ),
-        lines(
-            "Under way at each replica",
-            "As the gateway counts. Good: spread evenly.",
-            (Query(f"corral_gateway_in_flight_requests{ASKED}", "{{replica}}"),),
-            "none",
-            width=HALF,
-        ),
-        lines(
-            "Not admitted, by why",
-            "Requests that engines refused. Good: none but while a replica loads or drains.",
-            (
-                Query(
-                    f"sum by (code) (rate(corral_engine_refused_requests_total{ENGINE}[$__rate_interval]))", "{{code}}"
-                ),
-            ),
-            "none",
-            width=HALF,
         ),
     )

@@ -2,9 +2,10 @@
 
 import promql_parser as promql
 
+from dashboards.recorded import RECORDED
 from tests.expressions import substitute
 
-Dimension = dict[str, int]  # exponents: s seconds, B bytes, W watts, C degrees, Hz, n things that are counted
+Dimension = dict[str, int]  # exponents: s seconds, B bytes, W watts, C degrees, Hz, F operations, n things counted
 
 _SUFFIXES: tuple[tuple[str, Dimension], ...] = (
     ("_info", {}),
@@ -19,6 +20,10 @@ _SUFFIXES: tuple[tuple[str, Dimension], ...] = (
     ("_seconds", {"s": 1}),
     ("_seconds_total", {"s": 1}),
     ("_seconds_sum", {"s": 1}),
+    ("_bytes_per_second", {"B": 1, "s": -1}),
+    ("_flops_per_gpu_total", {"F": 1}),
+    ("_flops_per_second", {"F": 1, "s": -1}),
+    ("_flops_per_byte_ratio", {"F": 1, "B": -1}),
 )
 
 # The Grafana units that show a dimension as it is.
@@ -33,6 +38,8 @@ SHOWN: dict[tuple[tuple[str, int], ...], set[str]] = {
     (("Hz", 1),): {"hertz"},
     (("n", 1),): {"none", "short"},
     (("n", 1), ("s", -1)): {"none", "short"},
+    (("F", 1), ("s", -1)): {"flops"},
+    (("B", -1), ("F", 1)): {"none"},  # Grafana has no name for it
 }
 
 
@@ -42,6 +49,8 @@ def shown_as(expression: str) -> set[str]:
 
 
 def _named(name: str) -> Dimension:
+    if name in RECORDED:
+        return _of(promql.parse(RECORDED[name].expr))
     return next((dimension for suffix, dimension in reversed(_SUFFIXES) if name.endswith(suffix)), {"n": 1})
 
 

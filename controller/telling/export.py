@@ -11,11 +11,12 @@ import msgspec
 from controller.core.fleet.kinds import REPAIRS
 from controller.core.fleet.views import ReplicaView, View
 from controller.store.change import KIND
+from controller.telling.faults import FaultCounts
 from controller.telling.series import NodeSeries, Told, report_ages
 from vocab.events import Severity
 from vocab.lines import ActionLine, AnyLine, HoldLine
 from vocab.metrics import CONTROLLER, Kind
-from vocab.states import ActionState, Health, NodeState, Phase, ReplicaState
+from vocab.states import ActionKind, ActionState, Health, NodeState, Phase, ReplicaState
 from wire.exposition import Exposition
 
 # every word of vocab.states.shown, so that a state without GPUs reads 0 and not nothing
@@ -89,6 +90,15 @@ class Export(Exposition):
             self.counter("corral_ingest_items_total").labels(outcome)
         for kind in KIND.values():
             self.counter("corral_lines_total").labels(kind)
+        for of in ActionKind:
+            for state in ActionState:
+                self.counter("corral_action_moves_total").labels(of.value, state.value)
+        self._faults = FaultCounts(
+            self.counter("corral_incidents_total"),
+            self.histogram("corral_incident_seconds"),
+            self.histogram("corral_gpu_phase_seconds"),
+            self.counter("corral_repair_attempts_total"),
+        )
 
     async def scrape(self) -> tuple[bytes, str]:
         """As ``render``; what grows with the fleet is written beside the loop, so that reports go on meanwhile."""
@@ -129,6 +139,7 @@ class Export(Exposition):
         self.histogram("corral_store_commit_seconds").observe(seconds)
         for kind, count in Tally(KIND[type(line)] for line in lines).items():
             self.counter("corral_lines_total").labels(kind).inc(count)
+        self._faults.take(lines)
         for line in lines:
             if isinstance(line, ActionLine):
                 self.counter("corral_action_moves_total").labels(line.of.value, line.state.value).inc()

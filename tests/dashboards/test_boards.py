@@ -11,11 +11,14 @@ import pytest
 import yaml
 
 from dashboards.__main__ import REPOSITORY, generated
-from tests.expressions import catalogue, check, substitute
+from dashboards.recorded import GROUPS, RECORDED
+from tests.expressions import catalogue, check, recorded, substitute
 from tests.programs import need
 from tests.units import shown_as
 
 JSON = REPOSITORY / "dashboards" / "json"
+RULES = REPOSITORY / "dashboards" / "rules" / "boards.yml"
+KNOWN = catalogue() | recorded()
 BOARDS = sorted(path.name for path in JSON.glob("*.json"))
 
 
@@ -73,8 +76,8 @@ def test_every_query_asks_the_data_source_that_was_chosen(board):
 
 
 def test_every_expression_asks_for_what_is_exported(board):
-    wrong = {target["expr"]: check(target["expr"])[0] for _, target in targets(board)}
-    wrong |= {mark["expr"]: check(mark["expr"])[0] for mark in board["annotations"]["list"]}
+    wrong = {target["expr"]: check(target["expr"], KNOWN)[0] for _, target in targets(board)}
+    wrong |= {mark["expr"]: check(mark["expr"], KNOWN)[0] for mark in board["annotations"]["list"]}
     assert {expression: faults for expression, faults in wrong.items() if faults} == {}
 
 
@@ -93,14 +96,63 @@ def test_every_legend_and_mark_uses_labels_that_the_result_carries(board):
     texts = [(target["expr"], target["legendFormat"]) for _, target in targets(board)]
     texts += [(mark["expr"], mark["textFormat"]) for mark in board["annotations"]["list"]]
     for expression, text in texts:
-        _, labels = check(expression)
+        _, labels = check(expression, KNOWN)
         assert set(re.findall(r"\{\{(\w+)\}\}", text)) <= labels, (expression, text)
 
 
 def test_every_unit_is_that_of_its_expression(board):
     for panel, target in targets(board):
-        unit = panel["fieldConfig"]["defaults"]["unit"]
-        assert unit in shown_as(target["expr"]), (panel["title"], target["expr"], unit)
+        assert unit_of(panel, target) in shown_as(target["expr"]), (panel["title"], target["expr"])
+
+
+def unit_of(panel: dict, target: dict) -> str:
+    """Of what this query fills: the panel's, unless the field that is named like its legend has one of its own."""
+    own = (each for each in panel["fieldConfig"]["overrides"] if each["matcher"]["options"] == target["legendFormat"])
+    units = (option["value"] for each in own for option in each["properties"] if option["id"] == "unit")
+    return next(units, panel["fieldConfig"]["defaults"]["unit"])
+
+
+def test_every_recorded_series_is_computed_from_what_is_exported():
+    assert {row.name: check(row.expr)[0] for row in RECORDED.values()} == {name: [] for name in RECORDED}
+
+
+def test_every_recorded_series_is_on_a_board():
+    asked = " ".join(path.read_text() for path in JSON.glob("*.json"))
+    assert [name for name in RECORDED if name not in asked] == []
+
+
+def test_a_window_counted_by_the_minute_overlaps_the_one_before_by_a_scrape():
+    scrape = yaml.safe_load((REPOSITORY / "deploy/prometheus/prometheus.yml").read_text())["global"]["scrape_interval"]
+    interval, rows = GROUPS["corral-boards-minute"]
+    counted = [row.expr for row in rows if "increase(" in row.expr]
+    assert counted
+    assert all(f"[{interval}{scrape}]" in expr for expr in counted)
+
+
+def test_what_is_counted_by_the_minute_is_counted_once(tmp_path):
+    source = {"series": 'corral_gpu_xids_total{node="n1",gpu="GPU-1"}', "values": "0+0x10 1+0x9 3+0x20"}
+    case = {
+        "interval": "15s",
+        "input_series": [source],
+        "promql_expr_test": [
+            {
+                "expr": "sum_over_time(corral:xids:increase1m[9m])",
+                "eval_time": "9m",
+                "exp_samples": [{"labels": '{node="n1"}', "value": 3}],
+            }
+        ],
+    }
+    path = tmp_path / "test.yml"
+    path.write_text(yaml.safe_dump({"rule_files": [str(RULES)], "evaluation_interval": "1m", "tests": [case]}))
+    promtool = need("promtool", "apt-get install prometheus")
+    done = subprocess.run([promtool, "test", "rules", str(path)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr + done.stdout
+
+
+def test_the_rules_of_the_boards_are_accepted():
+    promtool = need("promtool", "apt-get install prometheus")
+    done = subprocess.run([promtool, "check", "rules", str(RULES)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_every_variable_is_a_label_of_its_metric(board):

@@ -3,6 +3,7 @@
 from vocab.metrics.row import Kind, Metric
 
 _COMMIT = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
+_REPAIR = (1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14_400.0, 86_400.0, 604_800.0)
 
 CONTROLLER: tuple[Metric, ...] = (
     Metric("corral_controller_build_info", Kind.INFO, "Version of this process.", ("version",)),
@@ -65,6 +66,29 @@ CONTROLLER: tuple[Metric, ...] = (
     ),
     Metric("corral_conditions_open", Kind.GAUGE, "Open conditions by code and severity.", ("code", "severity")),
     Metric("corral_incidents_open", Kind.GAUGE, "Open incidents by severity.", ("severity",)),
+    Metric(
+        "corral_incidents_total", Kind.COUNTER, "Incidents opened, by the severity that they began with.", ("severity",)
+    ),
+    Metric(
+        "corral_incident_seconds",
+        Kind.HISTOGRAM,
+        "From an incident's opening to its end; those that are older than this process are left out.",
+        ("severity",),
+        _REPAIR,
+    ),
+    Metric(
+        "corral_gpu_phase_seconds",
+        Kind.HISTOGRAM,
+        "How long GPUs stayed in each state that is out of service, counted when they leave it.",
+        ("state",),
+        _REPAIR,
+    ),
+    Metric(
+        "corral_repair_attempts_total",
+        Kind.COUNTER,
+        "Resets, reboots and power cycles that ended, by the attempt that it was: 1, 2, 3 or more.",
+        ("of", "attempt", "state"),
+    ),
     Metric("corral_actions", Kind.GAUGE, "Actions that are not over, by kind and state.", ("of", "state")),
     Metric(
         "corral_oldest_action_timestamp_seconds",
