@@ -13,6 +13,7 @@ from socket import gethostname
 from aiohttp import web
 
 from controller.api.agents import Agents
+from controller.api.beats import Beats
 from controller.api.bundle import Bundles
 from controller.api.cards import Cards
 from controller.api.maintenance import Maintenance
@@ -65,6 +66,7 @@ from vocab.clock import Clock
 from vocab.errors import ConfigError, Unreachable
 from vocab.roles import LOOKS
 from wire import server
+from wire.quick import QUICK
 from wire.tls import Contexts
 
 log = logging.getLogger(__name__)
@@ -123,14 +125,17 @@ class Controller:
     def app(self, token: str | None) -> web.Application:
         """The whole HTTP side."""
         access = Access(token, self.tokens, certified=self.config.tls_client_ca is not None, clock=self._clock)
-        routes = self._routes(access)
+        agents = Agents(self.conductor, self.dispatch, self.reports, self.export, self.config.gateways)
+        routes = self._routes(access, agents)
         roles = {("GET", path): LOOKS for path in ("/metrics", "/openapi.json")}
         roles.update({(route.method, route.path): route.may for route in routes} | ROLES)
         rates = Rates(self._clock, per_s=self.config.requests_per_s)
         app = server.make_app(
             ready=lambda: self.conductor.ready, metrics=self.export, gate=access.gate(OPEN_PATHS, roles, rates, SHOWS)
         )
-        app.middlewares.append(guard(local_only=token is None and self.config.loopback, forms=FORMS))
+        local_only = token is None and self.config.loopback
+        app.middlewares.append(guard(local_only=local_only, forms=FORMS))
+        app[QUICK] = Beats(agents, access, rates, local_only=local_only)
         add_routes(app, routes)
         page = document(routes, VERSION)
 
@@ -148,12 +153,12 @@ class Controller:
         looking = Looking(frame, self.conductor, self.store, reads, self.recent, self._clock, self.config.gateways)
         return Pages(frame, looking, Ordering(frame, forms, access, self.conductor), Signing(frame, access))
 
-    def _routes(self, access: Access) -> list[Route]:
+    def _routes(self, access: Access, agents: Agents) -> list[Route]:
         return [
             *Reads(self.conductor, self.store, self.watch).routes(),
             *Bundles(self.store, self.parts, self.shelf).routes(),
             *Orders(self.conductor, self._clock).routes(),
-            *Agents(self.conductor, self.dispatch, self.reports, self.export, self.config.gateways).routes(),
+            *agents.routes(),
             *TokenRoutes(self.tokens, access).routes(),
             *Policies(self.conductor, self.store, self._clock, self.rehearsing).routes(),
             *Cards(self.store, self.lemons).routes(),

@@ -9,6 +9,7 @@ import hmac
 import logging
 import ssl
 from collections.abc import Awaitable, Callable
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from vocab.errors import ConfigError, CorralError, InputError, Refused, Unreacha
 from vocab.problems import MEDIA_TYPE, problem
 from wire.config import is_loopback, split_address
 from wire.exposition import Exposition
+from wire.quick import QUICK, Runner
 
 log = logging.getLogger(__name__)
 
@@ -190,7 +192,9 @@ async def listen(
     host, port = split_address(address)
     if not is_loopback(host) and (token is None or tls is None):
         raise ConfigError(f"listen: {address} can be reached from other machines: set token_file, tls_cert and tls_key")
-    runner = web.AppRunner(
+    quick = app.get(QUICK)
+    make = web.AppRunner if quick is None else partial(Runner, quick=quick)
+    runner = make(
         app,
         access_log=None,
         handle_signals=False,

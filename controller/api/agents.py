@@ -24,6 +24,7 @@ from vocab.roles import NODES, REACHES, Role
 from vocab.states import NodeState
 from wire.server import MAX_BODY_BYTES, decode
 
+BATCH = "/api/v1/agent/batch"
 STORE_S = 8.0  # below the 10 s after which an agent's request gives up: it should hear why
 
 
@@ -38,13 +39,14 @@ class Agents:
         self._reports = reports
         self._export = export
         self._gateways = gateways
+        self._begun: dict[str, tuple[bytes, Submission]] = {}  # by node: a heartbeat that is heard, and what it stirred
 
     def routes(self) -> list[Route]:
         """The rows."""
         return [
             Route(
                 method="POST",
-                path="/api/v1/agent/batch",
+                path=BATCH,
                 name="agent_batch",
                 summary="A report of a node; answered once it is on disk",
                 run=self.batch,
@@ -88,8 +90,7 @@ class Agents:
         try:
             batch = ingest.checked(decode(call.body, Batch))
             call.caller.must_be(batch.node)
-            self._reports.take(batch)
-            if (left := self._conductor.hear(batch)) is not None:
+            if (left := self._hear(batch, call.body)) is not None:
                 async with asyncio.timeout(STORE_S):
                     await self._conductor.submit(left)
             outcome = "stored"
@@ -100,6 +101,34 @@ class Agents:
             raise Unreachable("the store did not answer in time; send the batch again") from error
         finally:
             self._export.batch(outcome, time.perf_counter() - began)
+        return self._ack(batch)
+
+    def _hear(self, batch: Batch, raw: bytes) -> Submission | None:
+        begun, left = self._begun.pop(batch.node, (b"", None))
+        if begun == raw:
+            return left
+        self._reports.take(batch)
+        return self._conductor.hear(batch)
+
+    def heartbeat(self, raw: bytes) -> Batch | None:
+        """The report, if ``beat`` can take it. Raises InputError."""
+        try:
+            batch = ingest.checked(ingest.decode_batch.decode(raw))
+        except msgspec.DecodeError:
+            return None
+        return batch if self._conductor.is_beat(batch) else None
+
+    def beat(self, batch: Batch, raw: bytes) -> BatchAck | None:
+        """Hear a heartbeat, and answer it at once; None if it has stirred something: ``batch`` then waits for that."""
+        began = time.perf_counter()
+        self._reports.take(batch)
+        if (left := self._conductor.beat(batch)) is not None:
+            self._begun[batch.node] = raw, left
+            return None
+        self._export.batch("stored", time.perf_counter() - began)
+        return self._ack(batch)
+
+    def _ack(self, batch: Batch) -> BatchAck:
         mind = self._conductor.mind
         return BatchAck(
             position=mind.repeats.acknowledged(batch.node, batch.session),

@@ -147,7 +147,7 @@ class TokenRoutes:
         node = call.body.node
         if call.caller.token is None:
             raise Refused("only a one-time token can be traded; make one: corral token create --role enroll")
-        self._access.must_be_certified(call.request, node)
+        self._access.must_be_certified(call.request.transport, node)
         return self._made(await self._tokens.enroll(call.caller.token, node, by=call.actor))
 
     def _made(self, issued: Issued) -> TokenMade:

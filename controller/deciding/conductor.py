@@ -132,12 +132,19 @@ class Conductor:
 
         Where all that it brings is news that no store needs, that is heard at once, and what follows from it is left.
         """
-        whole = Submission(batch=batch)
-        if self._shown.down is not None or not self.leads or not self.mind.is_heartbeat(batch):
-            self._knock(batch)
-            return whole
+        if self.is_beat(batch):
+            return self.beat(batch)
+        self._knock(batch)
+        return Submission(batch=batch)
+
+    def is_beat(self, batch: Batch) -> bool:
+        """Whether a report is news at most that no store needs, and is heard here and now."""
+        return self._shown.down is None and self.leads and self.mind.is_heartbeat(batch)
+
+    def beat(self, batch: Batch) -> Submission | None:
+        """Hear such a report; what must be submitted for what it has stirred, if it has."""
         if self._shared is not None:
-            self._shared.sightings.note(whole)
+            self._shared.sightings.note(Submission(batch=batch))
         self._shown.stale()
         return Submission() if self.mind.beat(batch, self._steady.now()) else None
 

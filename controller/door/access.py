@@ -5,6 +5,7 @@ a token, and whoever reaches the socket is the operator of this machine. A brows
 with that it may look, and send the forms of the pages; whatever else changes something asks for the token itself.
 """
 
+import asyncio
 import hmac
 from collections.abc import Mapping
 from urllib.parse import quote
@@ -58,12 +59,15 @@ class Access:
 
     def caller(self, request: web.Request) -> Caller | None:
         """Who asks; None for a token that does not count."""
-        scheme, _, given = request.headers.get("Authorization", "").partition(" ")
-        if scheme.lower() == "bearer":
-            return self.bearer(given) or self._local()
-        if not scheme and (request.method in SAFE or request.content_type == FORM):
+        given = request.headers.get("Authorization", "")
+        if not given and (request.method in SAFE or request.content_type == FORM):
             return self.sessions.find(request) or self._local()
-        return self._local()
+        return self.by_header(given)
+
+    def by_header(self, authorization: str) -> Caller | None:
+        """Who asks with this header (empty: with none), where no session counts."""
+        scheme, _, given = authorization.partition(" ")
+        return (self.bearer(given) if scheme.lower() == "bearer" else None) or self._local()
 
     def bearer(self, given: str) -> Caller | None:
         """Whose token this is."""
@@ -86,14 +90,26 @@ class Access:
         token = None if caller.token is None else self._tokens.named(caller.token)
         return caller.token is None or (token is not None and self._tokens.counts(token))
 
-    def must_be_certified(self, request: web.Request, node: str) -> None:
+    def must_be_certified(self, transport: asyncio.BaseTransport | None, node: str) -> None:
         """Let pass whose certificate names ``node``, where certificates are asked for. Raises HTTPForbidden."""
-        shown = names(request.transport.get_extra_info("peercert") if request.transport else None)
-        if self._certified and node.lower() not in shown:
+        if not self._certified:
+            return
+        shown = names(transport.get_extra_info("peercert") if transport else None)
+        if node.lower() not in shown:
             named = ", ".join(sorted(shown)) or "nobody"
             raise web.HTTPForbidden(
                 reason=f"this is a token of node {node!r}, and the certificate names {named[:200]!r}"
             )
+
+    def check_certificate(self, caller: Caller, transport: asyncio.BaseTransport | None) -> None:
+        """Let pass who is no node, or shows its certificate where that is asked for. Raises HTTPForbidden."""
+        if caller.role is Role.NODE and caller.node is not None:
+            self.must_be_certified(transport, caller.node)
+
+    def count(self, caller: Caller, address: str, rates: Rates) -> None:
+        """Count a request from ``address``. Raises HTTPTooManyRequests."""
+        if self._master is not None:
+            rates.take((caller.token or caller.name, address))
 
     def gate(
         self, open_paths: frozenset[str], roles: Roles, rates: Rates, pages: frozenset[str] = frozenset()
@@ -102,22 +118,19 @@ class Access:
 
         @web.middleware
         async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
-            address = request.remote or ""
             if is_open(request.path, open_paths):
                 if request.method not in SAFE:
-                    rates.take(("", address))
+                    rates.take(("", request.remote or ""))
                 return await handler(request)
             caller = self.caller(request)
             if caller is None:
-                rates.take(("", address))
+                rates.take(("", request.remote or ""))
                 if _canonical(request) in pages and request.method in SAFE:
                     raise web.HTTPSeeOther(f"/sign-in?next={quote(request.path_qs, safe='')}")
                 return unauthorized()
-            if self._master is not None:
-                rates.take((caller.token or caller.name, address))
+            self.count(caller, request.remote or "", rates)
             _must_have_role(caller, request, roles)
-            if caller.role is Role.NODE and caller.node is not None:
-                self.must_be_certified(request, caller.node)
+            self.check_certificate(caller, request.transport)
             request[CALLER] = caller
             return await handler(request)
 

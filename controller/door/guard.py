@@ -19,7 +19,7 @@ from wire.server import Handler, error_reply
 
 
 @lru_cache(maxsize=1024)  # each report names one, and they are few
-def _is_local(host: str) -> bool:
+def is_local(host: str) -> bool:
     """Whether a Host header names this machine's loopback; 127.example.com does not."""
     try:
         name = urlsplit(f"//{host}").hostname or ""
@@ -30,7 +30,7 @@ def _is_local(host: str) -> bool:
 
 def _refusal(request: web.Request, *, local_only: bool, form: bool) -> str | None:
     host = request.headers.get("Host", "")
-    if local_only and not _is_local(host):
+    if local_only and not is_local(host):
         return f"Host {host[:80]!r} is not a name of this machine's loopback; set token_file to serve other names"
     if request.method in SAFE:
         return None

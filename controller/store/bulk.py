@@ -1,31 +1,40 @@
-"""Many rows at once, as tuples: what SQLAlchemy makes of a dictionary for each row costs more than the row itself.
+"""Rows as tuples: what SQLAlchemy makes of a statement and of a dictionary for each row costs more than the row itself.
 
 The SQL is SQLAlchemy's, compiled once for each table; the driver gets the values as they are. SQLite takes many rows
 in one statement: the driver gives up the interpreter's lock at each, and has to win it back.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 from itertools import chain
 from typing import Any
 
+from sqlalchemy import Table
 from sqlalchemy.engine import Dialect
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.sql.dml import Insert
 
 SIZES = (50, 10, 1)  # rows of one statement, for SQLite: few statements, so that the driver keeps them prepared
 
-_written: dict[tuple[str, str], str] = {}  # by dialect and table, of which each has one such statement
+Columns = tuple[str, ...]
+_written: dict[tuple[str, str, Columns], str] = {}  # by dialect, table and columns: each has one such statement
 _many: dict[tuple[str, int], str] = {}  # the same, of so many rows
 
 
 async def execute(
-    connection: AsyncConnection, statement: Insert, columns: Sequence[str], rows: Iterable[tuple[Any, ...]]
+    connection: AsyncConnection,
+    table: Table,
+    columns: Columns,
+    statement: Callable[[], Insert],
+    rows: Iterable[tuple[Any, ...]],
 ) -> None:
-    """Insert the rows, of which each has the values of ``columns`` in this order: texts, numbers, None."""
+    """Insert the rows, of which each has the values of ``columns`` in this order: texts, numbers, None.
+
+    ``statement`` makes the INSERT of this table and these columns, the first time that it is needed.
+    """
     given = list(rows)
     if _has_nul(given):
         given = [tuple(map(_plain, row)) for row in given]
-    sql = _sql(statement, connection.dialect, list(columns))
+    sql = _sql(connection.dialect, table, columns, statement)
     if given and connection.dialect.name != "sqlite":
         await connection.exec_driver_sql(sql, given)
         return
@@ -37,11 +46,11 @@ async def execute(
             at += size
 
 
-def _sql(statement: Insert, dialect: Dialect, columns: list[str]) -> str:
-    key = dialect.name, str(statement.table)
+def _sql(dialect: Dialect, table: Table, columns: Columns, statement: Callable[[], Insert]) -> str:
+    key = dialect.name, table.name, columns
     if key not in _written:
-        compiled = statement.compile(dialect=dialect, column_keys=columns)
-        assert getattr(compiled, "positiontup", None) == columns, key
+        compiled = statement().compile(dialect=dialect, column_keys=list(columns))
+        assert getattr(compiled, "positiontup", None) == list(columns), key
         _written[key] = str(compiled)
     return _written[key]
 

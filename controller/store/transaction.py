@@ -1,13 +1,15 @@
 """What one transaction writes: the rows of a ``Write``, each kind in one statement with many parameters."""
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
-from sqlalchemy import Table, update
+from sqlalchemy import Table, bindparam, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from controller.store import bulk, cards, change, shared
+from controller.store.bulk import Columns
 from controller.store.policies import as_row
 from controller.store.records import Received, Write
 from controller.store.tables import (
@@ -30,6 +32,12 @@ Insert = Callable[[Any], Any]
 CHANGES = tuple(changes.c.keys())
 EVENTS = tuple(events.c.keys())
 RECEIVED = tuple(received.c.keys())
+_STEP = (
+    update(counters)
+    .where(counters.c.name == bindparam("counter"))
+    .values(value=counters.c.value + bindparam("by"))
+    .returning(counters.c.value)
+)
 
 
 class Transaction:
@@ -60,30 +68,36 @@ class Transaction:
         if write.audits:
             await self._connection.execute(audit.insert(), [msgspec.to_builtins(entry) for entry in write.audits])
         if write.epoch is not None:
-            await self._connection.execute(_counter("epoch").values(value=write.epoch))
+            epoch = update(counters).where(counters.c.name == "epoch")
+            await self._connection.execute(epoch.values(value=write.epoch))
         await shared.settle(self._connection, write.taken, write.answers)
         return last
 
     async def advance(self, name: str, by: int) -> int:
         """Move a counter. Its row stays locked until the end, so whoever numbers by it commits in that order."""
-        step = _counter(name).values(value=counters.c.value + by).returning(counters.c.value)
-        return int((await self._connection.execute(step)).scalar_one())
+        return int((await self._connection.execute(_STEP, {"counter": name, "by": by})).scalar_one())
 
     async def put(self, table: Table, rows: Iterable[dict[str, Any]]) -> None:
         """Insert, or replace the row with the same primary key."""
         given = list(rows)
         if not given:
             return
+        columns = tuple(each.name for each in table.c if each.name in given[0])  # in the order in which SQL names them
+        values = (tuple(row[name] for name in columns) for row in given)
+        await bulk.execute(self._connection, table, columns, partial(self._replace, table, columns), values)
+
+    def _replace(self, table: Table, columns: Columns) -> Any:
         statement = self._insert(table)
         keys = [column.name for column in table.primary_key]
-        rest = {name: statement.excluded[name] for name in given[0] if name not in keys}
-        await self._connection.execute(statement.on_conflict_do_update(index_elements=keys, set_=rest), given)
+        rest = {name: statement.excluded[name] for name in columns if name not in keys}
+        return statement.on_conflict_do_update(index_elements=keys, set_=rest)
 
     async def _lines(self, first: int, lines: Sequence[AnyLine]) -> None:
         if not lines:
             return
         rows = [change.encode(seq, line) for seq, line in enumerate(lines, first)]
-        await bulk.execute(self._connection, changes.insert(), CHANGES, (tuple(row.values()) for row in rows))
+        values = (tuple(row.values()) for row in rows)
+        await bulk.execute(self._connection, changes, CHANGES, changes.insert, values)
         latest = {
             (row["kind"], row["key"]): {
                 "kind": row["kind"],
@@ -101,29 +115,24 @@ class Transaction:
         if not given:
             return
         last = await self.advance("events", len(given))
+        rows = (_event(event, stored) for stored, event in enumerate(given, last - len(given) + 1))
+        await bulk.execute(self._connection, events, EVENTS, self._grow, rows)
+
+    def _grow(self) -> Any:
         statement = self._insert(events)
         growing = {name: statement.excluded[name] for name in ("rev", "gpu", "code", "severity", "body")}
-        grow = statement.on_conflict_do_update(
+        return statement.on_conflict_do_update(
             index_elements=["id"], set_=growing, where=events.c.rev < statement.excluded.rev
         )
-        rows = (_event(event, stored) for stored, event in enumerate(given, last - len(given) + 1))
-        await bulk.execute(self._connection, grow, EVENTS, rows)
 
     async def _received(self, given: Sequence[Received], at: float) -> None:
-        statement = self._insert(received)
-        again = {name: statement.excluded[name] for name in ("digest", "at")}
-        put = statement.on_conflict_do_update(index_elements=["node", "position"], set_=again)
         rows = ((each.node, each.position, each.digest, at) for each in given)
-        await bulk.execute(self._connection, put, RECEIVED, rows)
+        await bulk.execute(self._connection, received, RECEIVED, partial(self._replace, received, RECEIVED), rows)
 
 
 def _event(event: Event, stored: int) -> tuple[Any, ...]:
     at, rank = epoch_s(event.at) if event.at else 0.0, event.severity.rank
     return event.id, event.rev, stored, at, event.node, event.gpu, event.code, rank, _json(event)
-
-
-def _counter(name: str) -> Any:
-    return update(counters).where(counters.c.name == name)
 
 
 def _json(value: Any) -> str:

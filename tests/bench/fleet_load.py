@@ -25,6 +25,10 @@ class Caller:
         """Connect. Raises OSError."""
         return cls(*await asyncio.open_connection("127.0.0.1", port))
 
+    def close(self) -> None:
+        """Whatever is under way on it."""
+        self._writer.close()
+
     async def call(self, method: str, path: str, body: bytes = b"") -> bytes:
         """The answer's body. Raises RuntimeError if it is no 200."""
         head = (

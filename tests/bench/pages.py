@@ -20,7 +20,8 @@ from pathlib import Path
 from playwright.async_api import Browser, Page, async_playwright
 
 from tests.bench.fleet_load import first, uuid
-from tests.bench.fleet_scale import GPUS, Fleet, Process, at_once, beating, processor, ready, say
+from tests.bench.fleet_nodes import GPUS, Fleet, beating
+from tests.bench.fleet_scale import Process, at_once, processor, ready, say
 from tests.controller.pages.conftest import FLAGS
 from tests.ports import free_ports
 from tests.programs import need
@@ -74,8 +75,7 @@ async def measure(options: argparse.Namespace, folder: Path) -> None:
     process = Process(config)
     try:
         await ready(port)
-        await fleet.connect()
-        await at_once([fleet.report(first(name, GPUS)) for name in fleet.names])
+        await at_once([fleet.join(name, first(name, GPUS)) for name in fleet.names])
         for number in range(FAULTS):
             await fleet.report(fleet.fault(fleet.names[number * len(fleet.names) // FAULTS], number % GPUS, "xid:48"))
         async with beating(fleet), async_playwright() as playwright:
