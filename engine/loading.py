@@ -88,7 +88,8 @@ def load_model(config: EngineConfig) -> Loaded:
     with phases.of("place"):
         weights = load(checkpoint, arch, cache, dtype, device)
     blocks, max_len = cache_size(config, arch, dtype.itemsize, free_bytes(device))
-    model, backend = _assemble(config, arch, weights, blocks, max_len)
+    with phases.of("place"):
+        model, backend = _assemble(config, arch, weights, blocks, max_len, phases)
     pool = BlockPool(blocks, backend.block, backend.wipe)
     scheduler = Scheduler(pool, max_running=config.max_running, step_tokens=config.step_tokens,
                           speculation=Speculation(config.speculative_tokens, DRAFT_ROWS[device.type]))  # fmt: skip
@@ -130,7 +131,12 @@ def _dtype(config: EngineConfig) -> torch.dtype:
 
 
 def _assemble(
-    config: EngineConfig, arch: Architecture, weights: dict[str, torch.Tensor], blocks: int, max_len: int
+    config: EngineConfig,
+    arch: Architecture,
+    weights: dict[str, torch.Tensor],
+    blocks: int,
+    max_len: int,
+    phases: Phases,
 ) -> tuple[Forward, Backend]:
     """The model and its cache: on CUDA with our kernels where they fit its heads, else of plain PyTorch."""
     like = weights["embed"]
@@ -138,7 +144,7 @@ def _assemble(
         from engine.cuda.assembly import assemble, fits
 
         if fits(arch):
-            return assemble(config, arch, weights, blocks, max_len)
+            return assemble(config, arch, weights, blocks, max_len, phases)
     backend = GatherBackend(
         layers=arch.layers,
         blocks=blocks,

@@ -190,7 +190,7 @@ class StepLoop:
         began = max(flight.launched_ns, self._settled_ns)  # scheduled ahead, it waits for the one before
         started = self._clock.monotonic() - (time.perf_counter_ns() - began) / 1e9
         outputs = loaded.scheduler.settle(step, flight.land())
-        if loaded.canary is not None and any(span.sequence.ended and span.sequence.corrupt for span in step.spans):
+        if loaded.canary is not None and any(span.sequence.corrupt for span in step.spans):
             loaded.canary.suspect()
         self._settled_ns = time.perf_counter_ns()
         self.times.add(self._settled_ns - began)

@@ -11,8 +11,9 @@ from engine.checkpoint import Checkpoint
 
 log = logging.getLogger(__name__)
 
-PHASES = ("open", "read", "place", "warm_up", "measure", "canary")
-"""Heads and tokenizer; tensors from disk, dequantised; converted, copied to the device; a first step; rates; canary."""
+PHASES = ("open", "read", "place", "graph", "warm_up", "measure", "canary")
+"""Heads and tokenizer; tensors from disk, dequantised; converted, copied to the device, packed; graphs captured, on
+CUDA; a first step; rates; canary."""
 EVERY_S = 5.0
 
 

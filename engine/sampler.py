@@ -47,10 +47,20 @@ class Sampled:
 
     def __init__(self, tokens: torch.Tensor, corrupt: torch.Tensor, rows: list[Row], likely: _Likely | None) -> None:
         self.tokens = tokens  # (rows,)
-        self._corrupt = corrupt  # (rows,): whether a logit was no number
+        self._corrupt = corrupt  # (watched,): whether a logit was no number
+        self._watched = [row.sequence for row in rows]
         self._rows = rows
         self._likely = likely
         self._there: torch.cuda.Event | None = None
+
+    def watch(self, sequences: list[Sequence], states: torch.Tensor) -> None:
+        """Notice too whether these are no numbers: the last states (n, hidden) of prompts that go on.
+
+        What was no number further up in a prompt has made its last state none.
+        """
+        self._watched += sequences
+        wrong = states.sum(dim=-1, dtype=torch.float32).isfinite().logical_not()
+        self._corrupt = torch.cat((self._corrupt, wrong))
 
     def sent(self) -> "Sampled":
         """Itself, on its way to the host: ``host`` then waits for this step alone, not for what is launched later."""
@@ -60,6 +70,7 @@ class Sampled:
         if likely is not None:
             likely = _Likely(likely.rows, _send(likely.chosen), _send(likely.best), _send(likely.tokens))
         sent = Sampled(_send(self.tokens), _send(self._corrupt), self._rows, likely)
+        sent._watched = self._watched
         sent._there = torch.cuda.Event()  # type: ignore[no-untyped-call]
         sent._there.record()
         return sent
@@ -68,8 +79,8 @@ class Sampled:
         """The tokens; waits for the device, once. Leaves in their sequences what else is told of them."""
         if self._there is not None:
             self._there.synchronize()
-        for row, corrupt in zip(self._rows, self._corrupt.tolist(), strict=True):
-            row.sequence.corrupt |= corrupt
+        for sequence, corrupt in zip(self._watched, self._corrupt.tolist(), strict=True):
+            sequence.corrupt |= corrupt
         likely = self._likely
         if likely is None:
             return [int(token) for token in self.tokens.tolist()]

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 from engine.answer import Choice, Piece
@@ -44,7 +45,6 @@ class Service:
         self._clock = clock
         self._answers = Answers(config.replica, self.steps)
         self._changed = asyncio.Event()
-        self._checked = asyncio.Event()
         self._started = clock.monotonic()
         self.metrics.refresh = self._refresh_metrics
         self.on_change: Callable[[], None] = lambda: None
@@ -52,14 +52,7 @@ class Service:
 
     def start(self) -> None:
         """Begin to load, then to step. Call it in the running event loop."""
-        loop = asyncio.get_running_loop()
-
-        def call(function: Callable[..., None], *arguments: object) -> None:
-            try:
-                loop.call_soon_threadsafe(function, *arguments)
-            except RuntimeError:  # the loop is closed: the process is on its way out
-                log.debug("the event loop is gone")
-
+        call = partial(_call_in, asyncio.get_running_loop())
         self.steps.start(
             loaded=lambda loaded: call(self._take_model, loaded, lambda run: call(self._take_canary, run)),
             publish=lambda outputs: call(self._answers.deliver, outputs),
@@ -89,7 +82,6 @@ class Service:
         self.metrics.canary_ran(run)
         self.gate.corrupt |= run.outcome.is_wrong  # no later run takes it back: only another process, or a person
         self.on_change()
-        self._checked.set()
 
     def _take_failure(self) -> None:
         self.gate.failed = True
@@ -163,18 +155,23 @@ class Service:
         return None if self.gate.exit_at is None else max(0.0, self.gate.exit_at - self._clock.monotonic())
 
     async def check(self, timeout_s: float) -> Run | None:
-        """A whole run of the canary, between the steps of what runs; None if it did not end in time."""
+        """A whole run of the canary that begins now, between the steps of what runs; None if it did not end in time."""
         canary = self.loaded.canary if self.loaded is not None else None
         if canary is None:
             raise Unavailable(self.gate.closed_by or "loading")
-        self._checked.clear()
-        self.steps.ask(canary.ask)
+        loop = asyncio.get_running_loop()
+        answered: asyncio.Future[Run] = loop.create_future()
+
+        def take(run: Run) -> None:
+            if not answered.done():  # whoever asked has gone
+                answered.set_result(run)
+
+        self.steps.ask(partial(canary.ask, partial(_call_in, loop, take)))
         try:
             async with asyncio.timeout(timeout_s):
-                await self._checked.wait()
+                return await answered
         except TimeoutError:
             return None
-        return canary.last
 
     def healthy(self) -> tuple[bool, str]:
         """The answer of /health: whether the step loop lives."""
@@ -223,3 +220,11 @@ class Service:
         while self.gate.open_requests and (left_s := deadline - asyncio.get_running_loop().time()) > 0:
             self._changed.clear()
             await self._change(left_s)
+
+
+def _call_in(loop: asyncio.AbstractEventLoop, function: Callable[..., None], *arguments: object) -> None:
+    """Call it in the thread of ``loop``, from any other."""
+    try:
+        loop.call_soon_threadsafe(function, *arguments)
+    except RuntimeError:  # the loop is closed: the process is on its way out
+        log.debug("the event loop is gone")

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from agent.probes.figures import finding, read
+from agent.probes.figures import Read, finding, read
 from agent.probes.peers import Peers
 from agent.probes.probe import Clear, Verdict
 from agent.probes.scene import Scene
@@ -43,11 +43,14 @@ class SlowProbe(msgspec.Struct):
         """Take one sample of one GPU, or one look at one replica."""
         if isinstance(observation, ReplicaSeen):
             return _without_ends(self.steps.observe(observation, scene, now), self.signals)
-        return _without_ends(self._compare(observation, scene, now), self.steps.signals)
-
-    def _compare(self, observation: AnyObservation, scene: Scene, now: float) -> Sequence[Verdict]:
         seen = read(observation, scene)
-        if seen is None or seen.readings.sm_clock_hz is None:
+        if seen is None:
+            return ()
+        ended = _without_ends(self.steps.missed(seen.sample.at, now), self.signals)
+        return [*ended, *_without_ends(self._compare(seen, scene, now), self.steps.signals)]
+
+    def _compare(self, seen: Read, scene: Scene, now: float) -> Sequence[Verdict]:
+        if seen.readings.sm_clock_hz is None:
             return ()
         self.peers.take(seen.gpu, seen.readings, now)
         highest = self._highest(seen.readings.sm_clock_hz)

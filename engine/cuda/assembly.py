@@ -12,6 +12,7 @@ from engine.cuda.graphs import Capture, GraphedModel
 from engine.cuda.model import FusedModel
 from engine.cuda.prompts import flash, tried
 from engine.model import Forward, Weights
+from engine.phases import Phases
 
 log = logging.getLogger(__name__)
 
@@ -22,7 +23,7 @@ def fits(arch: Architecture) -> bool:
 
 
 def assemble(
-    config: EngineConfig, arch: Architecture, weights: Weights, blocks: int, max_len: int
+    config: EngineConfig, arch: Architecture, weights: Weights, blocks: int, max_len: int, phases: Phases
 ) -> tuple[Forward, Backend]:
     """The model and its cache on the device of its weights; with graphs unless the configuration forbids them."""
     like = weights["embed"]
@@ -43,6 +44,7 @@ def assemble(
     model = FusedModel(arch, weights, max_len)
     if config.enforce_eager:
         return model, backend
-    graphed = GraphedModel(model, backend, config.max_running, torch.empty(0, arch.hidden).to(like), Capture())
-    graphed.capture(lambda done, of: log.info("captured graphs", extra={"done": done, "of": of}))
+    with phases.of("graph"):
+        graphed = GraphedModel(model, backend, config.max_running, torch.empty(0, arch.hidden).to(like), Capture())
+        graphed.capture(lambda done, of: log.info("captured graphs", extra={"done": done, "of": of}))
     return graphed, backend

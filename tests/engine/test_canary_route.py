@@ -66,6 +66,21 @@ async def test_a_request_without_numbers_makes_an_idle_replica_look_at_itself(ti
         assert beat_of(here.service).wrong_weights
 
 
+async def test_a_prompt_without_numbers_that_is_cancelled_on_its_way_does_so_too(tiny_model: Path) -> None:
+    async with replica(settings(tiny_model, step_tokens=16), paced=True) as here:
+        assert here.service.loaded is not None
+        assert here.pace is not None
+        weights_of(here.service.loaded)["embed"][7] = float("nan")
+        gone = asyncio.create_task(here.complete([7, *range(20, 120)]))
+        here.pace.allow(1)
+        await here.until(lambda: beat_of(here.service).step == 1)
+        gone.cancel()
+        await here.until(lambda: here.service.gate.open_requests == 0)
+        here.pace.free()
+        await here.until(lambda: not beat_of(here.service).admitting)
+        assert beat_of(here.service).wrong_weights
+
+
 async def test_while_it_loads_there_is_no_canary_yet(tiny_model: Path) -> None:
     async with replica(settings(tiny_model), loaded=False) as here:
         assert (await here.call("GET", "/canary"))[1]["outcome"] is None

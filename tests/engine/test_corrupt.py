@@ -58,6 +58,24 @@ def test_nobody_finds_its_prefix(model: Loaded, tiny_model: Path) -> None:
     assert generate(model, [broken("again", 3)]) == expected
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_who_is_cancelled_in_the_middle_of_its_prompt_leaves_nothing_either(value: float, model: Loaded) -> None:
+    expected = generate(model, [wish("before", 33)])
+    poison(model, value)
+    model.scheduler.step_tokens = 18
+    for number in range(6):
+        one = broken(f"broken {number}")
+        model.scheduler.add(one)
+        step = model.scheduler.schedule()
+        assert step is not None
+        assert not any(span.samples for span in step.spans)
+        model.scheduler.settle(step, model.runner.run(step))
+        assert one.corrupt
+        assert model.scheduler.cancel(one.id) is one
+    model.scheduler.step_tokens = 128
+    assert generate(model, [wish(f"after {number}", 33) for number in range(3)]) == expected * 3
+
+
 def test_a_canary_that_got_no_numbers_leaves_none_behind(model: Loaded) -> None:
     assert model.canary is not None
     weight = weights_of(model)["0.down"]

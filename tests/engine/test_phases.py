@@ -18,7 +18,7 @@ def test_a_phase_inside_of_another_is_counted_once() -> None:
 def test_every_phase_of_loading_has_its_time(tiny_model: Path) -> None:
     found = load_model(settings(tiny_model)).phases
     assert set(found) == set(PHASES)
-    assert all(seconds > 0 for seconds in found.values())
+    assert [phase for phase in PHASES if not found[phase]] == ["graph"]  # of which a CPU has none
 
 
 async def test_what_ended_and_what_was_stepped_is_logged_for_who_asks(tiny_model: Path, caplog) -> None:  # type: ignore[no-untyped-def]

@@ -155,7 +155,7 @@ _CORRAL = (
     _own(
         "load_phase_seconds",
         Kind.GAUGE,
-        "Time of one phase of it: open, read, place, warm_up, measure, canary.",
+        "Time of one phase of it: open, read, place, graph, warm_up, measure, canary.",
         "phase",
     ),
     _own("load_seconds", Kind.GAUGE, "Time that loading the model took."),

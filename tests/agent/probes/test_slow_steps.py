@@ -2,11 +2,12 @@ from typing import Any
 
 from agent.judge.judge import Judge
 from agent.probes.probe import Clear, Finding
+from agent.probes.slow import SlowProbe
 from agent.probes.slow_steps import SlowSteps
 from tests.agent.made import cleared, codes, inventory, replica, sample, scene, uuid
 
 
-def look(probe: SlowSteps, at: float, index: int, over_floor: float | None, **more: Any) -> list[Any]:
+def look(probe: SlowSteps | SlowProbe, at: float, index: int, over_floor: float | None, **more: Any) -> list[Any]:
     """Replica ``index`` on the GPU of that index works."""
     usual = {"replica": f"r{index}", "gpus": (uuid(index),), "running": 2, "over_floor": over_floor}
     return list(probe.observe(replica(at, **(usual | more)), scene(), at))
@@ -54,6 +55,41 @@ def test_one_that_keeps_up_again_is_slow_no_longer() -> None:
         for index in range(3):
             found += look(probe, turn * 10.0, index, 1.5 if index < 2 or turn > 20 else 3.0)
     assert [type(one) for one in found] == [Finding, Clear]
+
+
+def ended(probe: SlowSteps | SlowProbe, at: float, observation: Any) -> list[str | None]:
+    return [one.gpu for one in probe.observe(observation, scene(), at) if isinstance(one, Clear)]
+
+
+def told_of(probe: SlowSteps | SlowProbe) -> None:
+    """An engine on GPU 0 tells that its steps take longer than they used to, and then rests."""
+    found = [look(probe, turn * 10.0, 0, 3.0, over_usual=2.5) for turn in range(20)]
+    assert [one.gpu for turn in found for one in turn] == [uuid(0)]
+    assert look(probe, 200.0, 0, 3.0, running=0) == []
+
+
+def test_what_an_engine_told_ends_when_it_leaves() -> None:
+    probe = SlowSteps()
+    told_of(probe)
+    assert ended(probe, 210.0, replica(210.0, replica="r1", phase="stopped")) == []
+    assert ended(probe, 220.0, replica(220.0, replica="r0", phase="stopped")) == [uuid(0)]
+    assert ended(probe, 230.0, replica(230.0, replica="r0", phase="stopped")) == []
+    told_of(probe)
+
+
+def test_what_an_engine_told_stands_while_another_shares_its_gpu() -> None:
+    probe = SlowSteps()
+    told_of(probe)
+    look(probe, 210.0, 1, 3.0, gpus=(uuid(0),), over_usual=2.5)
+    assert ended(probe, 220.0, replica(220.0, replica="r0", phase="stopped")) == []
+    assert ended(probe, 230.0, replica(230.0, replica="r1", phase="stopped")) == [uuid(0)]
+
+
+def test_what_an_engine_told_ends_where_nobody_saw_it_leave() -> None:
+    probe = SlowProbe()
+    told_of(probe)
+    assert ended(probe, 800.0, works(800.0, 1, 1_900)) == []
+    assert ended(probe, 801.0, works(801.0, 1, 1_900)) == [uuid(0)]
 
 
 def works(at: float, index: int, mhz: float) -> Any:

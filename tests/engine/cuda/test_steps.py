@@ -139,6 +139,15 @@ def test_a_row_of_the_table_follows_a_sequence_that_lost_its_blocks(little: Path
     same(twins.step((one, 1)))
 
 
+def test_wiped_blocks_are_zeros_in_all_layers_and_no_others(little: Path) -> None:
+    paged = Twins(little).paged
+    paged._cache.fill_(float("nan"))
+    paged.wipe([0, 2, 31])
+    for block in range(32):
+        of_block = paged._cache[:, :, block * BLOCK : (block + 1) * BLOCK]
+        assert (of_block == 0).all() if block in {0, 2, 31} else of_block.isnan().all()
+
+
 def test_half_precision_stays_close(tmp_path: Path) -> None:
     twins = Twins(write_model(tmp_path / "model", config(num_hidden_layers=1)), dtype=torch.float16)
     one = wish("a", 5)

@@ -28,5 +28,6 @@ def flip(tensor: torch.Tensor, place: int, bit: int) -> None:
 
 def weights_of(engine: Loaded) -> Mapping[str, torch.Tensor]:
     """The weights in memory, by name."""
-    model: Any = engine.runner._model
+    runner: Any = engine.runner
+    model: Any = getattr(runner, "_inner", runner)._model
     return model._weights

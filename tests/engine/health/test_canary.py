@@ -169,6 +169,24 @@ def test_idle_pieces_come_one_at_a_time_and_then_not_for_a_while() -> None:
     assert canary.runs == 1
 
 
+def test_who_asks_while_a_run_is_under_way_is_answered_by_the_next_one() -> None:
+    canary = Canary((pieces(passed(), passed()),), Watch(), 60.0)
+    canary.idle()
+    answers: list[int] = []
+    canary.ask(lambda _: answers.append(canary.runs))
+    while canary.wanted:
+        canary.piece()
+    assert answers == [2]
+
+
+def test_what_looks_wrong_while_a_run_is_under_way_makes_another_one_due() -> None:
+    canary = Canary((pieces(passed()),), Watch(), 60.0)
+    canary.idle()
+    canary.suspect()
+    assert [canary.idle() for _ in range(4)] == [0.0, 0.0, 0.0, 60.0]
+    assert canary.runs == 2
+
+
 def test_without_a_period_an_idle_engine_is_left_alone_but_answers_who_asks() -> None:
     canary = Canary((pieces(passed()),), Watch(), 0.0)
     assert canary.idle() is None
