@@ -8,7 +8,10 @@ from enum import StrEnum
 
 import msgspec
 
-RUNBOOKS = "file:///usr/share/doc/corral/runbooks"
+from vocab.runbooks import INSTALLED
+
+# What a condition is about, for a text: "GPU UUID of NODE", or the node alone.
+PLACE = "{{ if $labels.gpu }}GPU {{ $labels.gpu }} of {{ end }}{{ $labels.node }}"
 
 
 class Severity(StrEnum):
@@ -40,7 +43,6 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
     """A rule. ``wait``: how long the expression must hold; ``keep``: how long it fires on, against flapping.
 
     ``says``: what it means and what to do, with a command in backticks; a page's own five lines in its stead.
-    ``codes``: the conditions that it is about, so that an incident can name its runbook.
     """
 
     name: str
@@ -50,12 +52,11 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
     keep: str = ""
     summary: str
     says: str | Page
-    codes: tuple[str, ...] = ()
 
     @property
     def runbook(self) -> str:
         """Where its runbook lies on an installed machine."""
-        return f"{RUNBOOKS}/{self.name}.md"
+        return f"{INSTALLED}/{self.name}.md"
 
     @property
     def description(self) -> str:
@@ -84,18 +85,16 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def conditions(*codes: str) -> str:
-    """How many conditions of these codes are open, each code a series; it looks past a restart of the controller."""
+    """The open conditions of these codes, each with what it is about; it looks past a restart of the controller."""
     listed = "|".join(codes)
-    return (
-        f'sum by (code) (max by (code, severity) (last_over_time(corral_conditions_open{{code=~"{listed}"}}[2m]))) > 0'
-    )
+    opened = f'last_over_time(corral_condition_opened_timestamp_seconds{{code=~"{listed}"}}[2m])'
+    return f"max by (code, node, gpu, replica, deployment, device) ({opened})"
 
 
 def ticket_of_conditions(
     name: str, codes: tuple[str, ...], *, wait: str, summary: str, says: str, keep: str = "5m"
 ) -> Alert:
-    """The commonest ticket: conditions of these codes have been open for a while."""
+    """The commonest ticket: a condition of one of these codes has been open for a while."""
     return Alert(
-        name=name, severity=Severity.TICKET, expr=conditions(*codes), wait=wait, keep=keep, summary=summary, says=says,
-        codes=codes,
-    )  # fmt: skip
+        name=name, severity=Severity.TICKET, expr=conditions(*codes), wait=wait, keep=keep, summary=summary, says=says
+    )

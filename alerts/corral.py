@@ -1,6 +1,6 @@
 """Alerts about Corral itself: what it cannot see must never look healthy."""
 
-from alerts.alert import Alert, Group, Page, Severity, ticket_of_conditions
+from alerts.alert import PLACE, Alert, Group, Page, Severity, ticket_of_conditions
 
 PAGE, TICKET, INFO = Severity.PAGE, Severity.TICKET, Severity.INFO
 WATCHED = 'job=~"corral-controller|corral-gateway"'
@@ -156,9 +156,9 @@ absent(up{{job="corral-controller"}})""",
             "CorralProbeUnknown",
             ("monitor_unreachable", "probe_slow", "probe_degraded", "probe_incomplete", "probe_permission"),
             wait="15m",
-            summary="{{ $value }} probes do not know ({{ $labels.code }})",
-            says="What they would have seen is unknown, which is not healthy. `corral status` names the nodes; "
-            "`corral doctor` on one says what it lacks.",
+            summary=f"A probe of {PLACE} does not know ({{{{ $labels.code }}}})",
+            says="What it would have seen is unknown, which is not healthy. `corral doctor` on the node says what it "
+            "lacks.",
         ),
         Alert(
             name="CorralReadingsStale",
@@ -199,7 +199,6 @@ absent(up{{job="corral-controller"}})""",
             summary="{{ $labels.node }} lost {{ $value | humanize }} kernel records unread",
             says="An Xid may be among them. A storm of records, or a ring that is too small (`log_buf_len`); "
             "`corral events` shows what came before.",
-            codes=("kernel_records_lost",),
         ),
         Alert(
             name="CorralAgentFails",
@@ -240,6 +239,16 @@ absent(up{{job="corral-controller"}})""",
             summary="A housekeeping job of the controller fails",
             says="Old rows are not forgotten, bundles or backups not written: `journalctl -u corral-controller` names "
             "the job. `corral backup` makes a backup meanwhile.",
+        ),
+        # A quarantine's bundle is tried again each half minute: three times is no hiccup of the disk.
+        Alert(
+            name="CorralBundlesFail",
+            severity=TICKET,
+            expr='sum(increase(corral_bundles_total{outcome="failed"}[15m])) > 2',
+            keep="15m",
+            summary="Evidence of quarantines cannot be written to the controller's disk",
+            says="Bundles are packed again each half minute until it can. Make room below `state_dir`; "
+            "`corral bundle --list` shows those that are kept, the controller's log says what the disk said.",
         ),
         Alert(
             name="CorralWebhookFails",

@@ -1,6 +1,6 @@
 """Alerts about the fleet as a whole: what Corral decided, what it waits for, what people have forgotten."""
 
-from alerts.alert import Alert, Group, Page, Severity
+from alerts.alert import Alert, Group, Page, Severity, conditions
 
 PAGE, TICKET = Severity.PAGE, Severity.TICKET
 OUT = "failed|lost|unknown|cordoned|fenced|draining|repairing|validating|probation|quarantined"
@@ -40,7 +40,6 @@ GROUP = Group(
                 command="corral status",
                 sleep="not until you know which; deployments at their floor are safe from Corral itself.",
             ),
-            codes=("too_much_sick",),
         ),
         Alert(
             name="CorralRuleDemoted",
@@ -193,7 +192,6 @@ GROUP = Group(
             summary="{{ $value }} cards of {{ $labels.board }} fail far more often than others of that board",
             says="`corral lemons` names them and says why; `corral card SERIAL` has the history of one. Nothing is "
             "held for it.",
-            codes=("lemon",),
         ),
         # A hold that nobody ends is capacity that nobody has.
         Alert(
@@ -219,12 +217,11 @@ GROUP = Group(
         Alert(
             name="CorralOtherRemediator",
             severity=TICKET,
-            expr='max(last_over_time(corral_conditions_open{code="other_remediator"}[2m])) > 0',
+            expr=conditions("other_remediator"),
             wait="10m",
-            summary="Corral waits on {{ $value }} nodes for somebody else who is at work there",
+            summary="Corral waits on {{ $labels.node }} for somebody else who is at work there",
             says="Another remediator's mark, or a drain or cordon that Corral did not set, stands on a node with a "
-            "held GPU. Corral closes, evicts and repairs nothing there. `corral status` names the nodes and the marks.",
-            codes=("other_remediator", "gpu_claimed_twice"),
+            "held GPU. Corral closes, evicts and repairs nothing there. `corral status` names the mark.",
         ),
     ),
 )

@@ -1,6 +1,6 @@
 """Alerts about GPUs. Series come from each node's agent: ``node`` from discovery, ``gpu`` is the UUID."""
 
-from alerts.alert import Alert, Group, Severity, conditions, ticket_of_conditions
+from alerts.alert import PLACE, Alert, Group, Severity, conditions, ticket_of_conditions
 from vocab.catalogue.codes import XIDS
 from vocab.events import Scope
 from vocab.events import Severity as Harm
@@ -60,7 +60,6 @@ or
             says="It is held, fenced, had a certain Xid in the last 15 minutes, or cannot be read while its neighbours "
             "can. Run `corral explain {{ $labels.gpu }}`: it tells the evidence, what Corral did and what waits for "
             "you.",
-            codes=("gpu_lost", "gpu_requires_reset", "gpu_init_failed", "sram_threshold"),
         ),
         # A code that appears for the first time has no sample before it: then it counts from nothing.
         Alert(
@@ -82,7 +81,6 @@ count by (node, gpu, xid) ({OTHERS} unless {OTHERS} offset 15m) > 0""",
             summary="GPU {{ $labels.gpu }} of {{ $labels.node }} had uncorrectable memory errors",
             says="What ran there got an error; Corral drains and resets the GPU within its level. Run "
             "`corral explain {{ $labels.gpu }}`; a GPU that has them again after the reset is for the vendor.",
-            codes=("ecc_uncorrectable",),
         ),
         Alert(
             name="CorralEccCorrectable",
@@ -93,7 +91,6 @@ count by (node, gpu, xid) ({OTHERS} unless {OTHERS} offset 15m) > 0""",
             summary="GPU {{ $labels.gpu }} of {{ $labels.node }} corrects more than 10 memory errors a second",
             says="Nothing is lost yet, and it is no reason to take it out: watch for remapped rows. "
             "`corral card {{ $labels.gpu }}` shows whether it is new.",
-            codes=("ecc_correctable_rate",),
         ),
         Alert(
             name="CorralRemapPending",
@@ -103,7 +100,6 @@ count by (node, gpu, xid) ({OTHERS} unless {OTHERS} offset 15m) > 0""",
             summary="GPU {{ $labels.gpu }} of {{ $labels.node }} waits for a reset to remap a row",
             says="Corral resets it once nothing uses it. To have it now: "
             "`corral drain {{ $labels.gpu }} --reason WHY`, then a reset.",
-            codes=("remap_pending",),
         ),
         Alert(
             name="CorralRemapFailed",
@@ -113,14 +109,13 @@ count by (node, gpu, xid) ({OTHERS} unless {OTHERS} offset 15m) > 0""",
             summary="GPU {{ $labels.gpu }} of {{ $labels.node }} could not remap a row: exchange it",
             says="No repair helps. Corral takes it out of service; `corral bundle {{ $labels.gpu }}` packs what the "
             "vendor asks for.",
-            codes=("remap_failed",),
         ),
         ticket_of_conditions(
             "CorralRetiredPages",
             ("retired_pages",),
             wait="5m",
-            summary="{{ $value }} GPUs have retired nearly all the pages that they may",
-            says="They are for the vendor. `corral status` names them, `corral bundle GPU` packs the evidence.",
+            summary=f"{PLACE} has retired nearly all the pages that it may",
+            says="It is for the vendor: `corral bundle {{ $labels.gpu }}` packs the evidence.",
         ),
         Alert(
             name="CorralRecoveryAction",
@@ -131,7 +126,6 @@ count by (node, gpu, xid) ({OTHERS} unless {OTHERS} offset 15m) > 0""",
             summary="The driver asks for a recovery of GPU {{ $labels.gpu }} of {{ $labels.node }}",
             says="It has asked for {{ $value }} (1 reset, 2 reboot, 3 and 4 drain first) for 15 minutes and not got "
             "it. `corral explain {{ $labels.gpu }}` says what Corral waits for.",
-            codes=("recovery_action",),
         ),
         Alert(
             name="CorralHardwareSlowdown",
@@ -142,7 +136,6 @@ count by (node, gpu, xid) ({OTHERS} unless {OTHERS} offset 15m) > 0""",
             summary="GPU {{ $labels.gpu }} of {{ $labels.node }} is slowed down by its hardware",
             says="Heat or the board's own protection halves its clocks or worse; its replicas are slow. Look at "
             "airflow and power; `corral explain {{ $labels.gpu }}` shows since when.",
-            codes=("thermal_slowdown",),
         ),
         Alert(
             name="CorralThermalSlowdown",
@@ -163,7 +156,6 @@ count by (node, gpu, xid) ({OTHERS} unless {OTHERS} offset 15m) > 0""",
             summary="The power brake slows down GPU {{ $labels.gpu }} of {{ $labels.node }}",
             says="Power supply or rack demands it: look at the feeds of that node. `corral explain {{ $labels.gpu }}` "
             "shows since when.",
-            codes=("power_brake", "power_limit_low"),
         ),
         Alert(
             name="CorralGpuHot",
@@ -174,7 +166,6 @@ count by (node, gpu, xid) ({OTHERS} unless {OTHERS} offset 15m) > 0""",
             summary="GPU {{ $labels.gpu }} of {{ $labels.node }} is at {{ $value }} °C, close to its slowdown",
             says="It is within 3 °C of the temperature at which the hardware slows it down. Look at the cooling before "
             "it does; `corral explain {{ $labels.gpu }}` shows what it is doing.",
-            codes=("thermal_margin",),
         ),
         Alert(
             name="CorralGpuHung",
@@ -185,7 +176,6 @@ count by (node, gpu, xid) ({OTHERS} unless {OTHERS} offset 15m) > 0""",
             summary="GPU {{ $labels.gpu }} of {{ $labels.node }} reads busy and computes nothing",
             says="Utilization is full, SMs and power are idle: a kernel or a collective stands still. See its replica "
             "in `corral explain {{ $labels.gpu }}`; Corral restarts one that makes no step.",
-            codes=("activity_contradiction",),
         ),
         Alert(
             name="CorralGpuThrottled",
@@ -197,7 +187,6 @@ count by (node, gpu, xid) ({OTHERS} unless {OTHERS} offset 15m) > 0""",
             "half an hour",
             says="Its work goes on, slower than its peers'. `corral explain {{ $labels.gpu }}`; the cause is outside "
             "of the GPU: cooling, power, or a limit that was set.",
-            codes=("slow_gpu",),
         ),
         Alert(
             name="CorralGpuStarved",
@@ -218,38 +207,39 @@ count by (node, gpu, xid) ({OTHERS} unless {OTHERS} offset 15m) > 0""",
             summary="{{ $value }} NVLinks of GPU {{ $labels.gpu }} of {{ $labels.node }} are down",
             says="Groups over several GPUs are slow there or cannot run. `corral explain {{ $labels.gpu }}` names the "
             "links; a reset of all linked GPUs brings some back.",
-            codes=("nvlink_down",),
         ),
         ticket_of_conditions(
             "CorralFabric",
             ("nvlink_errors", "fabric_incomplete", "fabric_unhealthy"),
             wait="10m",
-            summary="{{ $value }} GPUs have trouble with NVLink or its fabric ({{ $labels.code }})",
-            says="Look at the fabric manager and at what shares the switch. `corral status` names the GPUs.",
+            summary=f"{PLACE} has trouble with NVLink or its fabric ({{{{ $labels.code }}}})",
+            says="Look at the fabric manager and at what shares the switch; `corral explain {{ $labels.gpu }}` has the "
+            "evidence.",
         ),
         ticket_of_conditions(
             "CorralPcie",
             ("pcie_width", "pcie_generation", "pcie_replays", "aer"),
             wait="15m",
             keep="15m",
-            summary="{{ $value }} GPUs have a bad PCIe link ({{ $labels.code }})",
+            summary=f"{PLACE} has a bad PCIe link ({{{{ $labels.code }}}})",
             says="Loading and host traffic are slow there. Reseat the board or its riser at the next chance; "
-            "`corral status` names the GPUs.",
+            "`corral explain {{ $labels.gpu }}` shows since when.",
         ),
         ticket_of_conditions(
             "CorralSilentCorruption",
             ("silent_corruption",),
             wait="",
-            summary="{{ $value }} GPUs compute wrong results",
-            says="Answers may have been wrong. Corral takes them out of service for good; `corral status` names them, "
-            "`corral bundle GPU` packs the evidence for the vendor.",
+            summary=f"{PLACE} computes wrong results",
+            says="Answers may have been wrong. Corral takes it out of service for good; `corral explain "
+            "{{ $labels.gpu }}` says since when, `corral bundle {{ $labels.gpu }}` packs the evidence for the vendor.",
         ),
         ticket_of_conditions(
             "CorralGpuMemory",
             ("unknown_consumer", "memory_zombie", "memory_leak", "process_info_mismatch"),
             wait="30m",
-            summary="Memory of {{ $value }} GPUs is used and cannot be accounted for ({{ $labels.code }})",
-            says="No replica is placed there meanwhile. `corral explain GPU` names the process where there is one.",
+            summary=f"Memory of {PLACE} is used and cannot be accounted for ({{{{ $labels.code }}}})",
+            says="No replica is placed there meanwhile. `corral explain {{ $labels.gpu }}` names the process where "
+            "there is one.",
         ),
         Alert(
             name="CorralProfilingBroken",
@@ -257,10 +247,9 @@ count by (node, gpu, xid) ({OTHERS} unless {OTHERS} offset 15m) > 0""",
             expr=conditions("profiling_broken", "counter_saturated"),
             wait="30m",
             keep="15m",
-            summary="{{ $value }} GPUs have no activity counters ({{ $labels.code }})",
-            says="What they really do is unknown; serving is not touched. Another profiler may hold the lock: "
+            summary=f"{PLACE} has no activity counters ({{{{ $labels.code }}}})",
+            says="What it really does is unknown; serving is not touched. Another profiler may hold the lock: "
             "`corral doctor` on the node says so.",
-            codes=("profiling_broken", "counter_saturated"),
         ),
     ),
 )

@@ -1,6 +1,6 @@
 """Alerts about nodes: what Corral does not see there, and what is wrong below its GPUs."""
 
-from alerts.alert import Alert, Group, Recording, Severity, ticket_of_conditions
+from alerts.alert import PLACE, Alert, Group, Recording, Severity, conditions, ticket_of_conditions
 
 TICKET = Severity.TICKET
 
@@ -32,16 +32,15 @@ GROUP = Group(
             says="Its agent does not answer, does not report, or can read none of its GPUs. Replicas there go on "
             "serving; faults there are not seen. Nothing is held for it. `corral status` says what is known; on the "
             "node: `systemctl status corral-agent`.",
-            codes=("node_unknown",),
         ),
         ticket_of_conditions(
             "CorralNodeLost",
             ("node_lost",),
             wait="",
-            summary="{{ $value }} nodes are lost",
-            says="Two observers cannot reach them. Their replicas are started elsewhere where there is room; nothing "
-            "is repaired. `corral status` names them. Power them on, or take them away: they come back under a hold "
-            "until they are validated.",
+            summary="{{ $labels.node }} is lost",
+            says="Two observers cannot reach it. Its replicas are started elsewhere where there is room; nothing is "
+            "repaired. `corral status` says what is missing now. Power it on, or take it away: it comes back under a "
+            "hold until it is validated.",
         ),
         Alert(
             name="CorralGpuMissing",
@@ -53,15 +52,14 @@ GROUP = Group(
             summary="{{ $value }} GPUs of {{ $labels.node }} are gone",
             says="It listed them within the last six hours. Corral holds what is missing and goes on with the others; "
             "a reboot brings back some. `corral status` names them.",
-            codes=("gpu_missing", "gpu_count_mismatch", "mig_instance_missing"),
         ),
         ticket_of_conditions(
             "CorralDriver",
             ("driver_library_mismatch", "driver_not_loaded", "driver_hang", "probe_hung", "stuck_in_kernel"),
             wait="5m",
-            summary="The driver is broken on {{ $value }} nodes or GPUs ({{ $labels.code }})",
+            summary=f"The driver is broken on {PLACE} ({{{{ $labels.code }}}})",
             says="Most of these end by a reboot, and do not start `nvidia-smi` there: it hangs as well. "
-            "`corral status` names the nodes and what waits for you.",
+            "`corral status` says what waits for you.",
         ),
         Alert(
             name="CorralSourceDown",
@@ -72,64 +70,70 @@ GROUP = Group(
             summary="{{ $labels.source }} on {{ $labels.node }} gives no readings",
             says="Corral sees that node with its other sources alone. The log of its agent says why: "
             "`journalctl -u corral-agent`; `corral doctor` on the node says what it lacks.",
-            codes=("monitor_unreachable", "probe_permission"),
         ),
         ticket_of_conditions(
             "CorralVersionDrift",
             ("version_drift",),
             wait="1h",
             keep="15m",
-            summary="{{ $value }} nodes run another driver or firmware than their pool",
+            summary="{{ $labels.node }} runs another driver or firmware than its pool",
             says="`corral versions` says which. A half-done roll-out is the usual reason, a board that was exchanged "
             "the next.",
         ),
-        ticket_of_conditions(
-            "CorralClockSkew",
-            ("kernel_clock_skew",),
+        # The kernel's stamps against the node's own clock, and that clock against the controller's: a report is at
+        # most a few seconds on its way.
+        Alert(
+            name="CorralClockSkew",
+            severity=TICKET,
+            expr=f"""max by (node) ({conditions("kernel_clock_skew")})
+or
+abs(max by (node) (last_over_time(corral_node_clock_ahead_seconds[2m]))) > 5""",
             wait="15m",
-            summary="The clocks of {{ $value }} nodes are wrong",
-            says="Events of those nodes carry wrong times; deadlines are not touched. Look at chrony or ntpd there; "
-            "`corral status` names the nodes.",
+            keep="5m",
+            summary="The clock of {{ $labels.node }} is wrong",
+            says="It differs from the controller's, or its kernel's stamps from it: events from there carry wrong "
+            "times; deadlines are not touched. Look at chrony or ntpd there, and at the controller's own if all nodes "
+            "differ. `corral events` shows what came from there.",
         ),
         ticket_of_conditions(
             "CorralNicDown",
             ("nic_down",),
             wait="5m",
-            summary="{{ $value }} network ports are down",
-            says="Groups over several nodes and loading of models suffer. `corral status` names the nodes and ports; "
-            "a cable or transceiver is the usual cause.",
+            summary="Network port {{ $labels.device }} of {{ $labels.node }} is down",
+            says="Groups over several nodes and loading of models suffer. A cable or transceiver is the usual "
+            "cause; `corral events` shows whether it came and went before.",
         ),
         ticket_of_conditions(
             "CorralNicFlapping",
             ("nic_flap",),
             wait="",
             keep="1h",
-            summary="{{ $value }} network ports go up and down",
-            says="Clean or exchange the transceiver before it stays down. `corral status` names the ports.",
+            summary="Network port {{ $labels.device }} of {{ $labels.node }} goes up and down",
+            says="Clean or exchange the transceiver before it stays down. `corral events` shows how often it went.",
         ),
         ticket_of_conditions(
             "CorralHostErrors",
             ("mce", "filesystem_error", "service_flapping"),
             wait="",
             keep="15m",
-            summary="{{ $value }} nodes have errors of their own hardware or services ({{ $labels.code }})",
-            says="Corral repairs GPUs and not hosts: drain the node and mend it. `corral status` names them; "
-            "`corral drain --node NODE --reason WHY` frees one.",
+            summary="{{ $labels.node }} has errors of its own hardware or services ({{ $labels.code }})",
+            says="Corral repairs GPUs and not hosts: mend it; `corral drain --node {{ $labels.node }} --reason WHY` "
+            "frees it.",
         ),
         ticket_of_conditions(
             "CorralCheckFailed",
             ("check_failed",),
             wait="5m",
             keep="15m",
-            summary="Active checks or plugins found a problem on {{ $value }} subjects",
+            summary=f"An active check or plugin found a problem on {PLACE}",
             says="`corral status` names the check and what it said; the check's own next pass ends it.",
         ),
         ticket_of_conditions(
             "CorralBlackHole",
             ("placement_black_hole",),
             wait="",
-            summary="{{ $value }} nodes kill whatever is started there",
-            says="Corral starts nothing there any more. Find out what their replicas died of: `corral status`, then "
+            summary="{{ $labels.node }} kills whatever is started there",
+            says="Corral starts nothing there any more. Find out what its replicas died of: `corral status`, then "
             "`corral events`; `corral incident close ID --reason WHY` ends it.",
         ),
     ),

@@ -25,9 +25,9 @@ def generated(root: Path) -> dict[Path, str]:
         path = root / "alerts" / "runbooks" / f"{name}.md"
         found[path] = _put(path, f"# {name}\n\n{BEGIN}\n{END}\n", frame(alert))
     index = root / "alerts" / "runbooks" / "README.md"
-    found[index] = _put(index, f"# Runbooks\n\n{BEGIN}\n{END}\n", table(""))
+    found[index] = _put(index, f"# Runbooks\n\n{BEGIN}\n{END}\n", table("##", ""))
     page = root / "docs" / "alerts.md"
-    found[page] = _put(page, f"# Alerts\n\n{BEGIN}\n{END}\n", table("../alerts/runbooks/"))
+    found[page] = _put(page, f"# Alerts\n\n{BEGIN}\n{END}\n", table("###", "../alerts/runbooks/"))
     return found
 
 
@@ -47,11 +47,11 @@ def frame(alert: Alert) -> str:
     )
 
 
-def table(runbooks: str) -> str:
-    """All alerts, by subject."""
+def table(heading: str, runbooks: str) -> str:
+    """All alerts, each subject under a heading of this level; ``runbooks``: where those lie."""
     rows = []
     for group in GROUPS:
-        rows += [f"\n### {group.subject}\n", "| alert | severity | for | says |", "|---|---|---|---|"]
+        rows += [f"\n{heading} {group.subject}\n", "| alert | severity | for | says |", "|---|---|---|---|"]
         rows += [
             f"| [{alert.name}]({runbooks}{alert.name}.md) | {alert.severity} | {alert.wait or '0'} "
             f"| {plain(alert.summary)} |"

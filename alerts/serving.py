@@ -107,25 +107,25 @@ GROUP = Group(
             "CorralReplicaWedged",
             ("replica_stalled", "collective_timeout"),
             wait="5m",
-            summary="{{ $value }} replicas stand still with work ({{ $labels.code }})",
-            says="Corral has fenced them and restarts them; that has not helped for five minutes. `corral status` "
-            "names them, `corral explain GPU` says what was tried.",
+            summary="Replica {{ $labels.replica }} stands still with work ({{ $labels.code }})",
+            says="Corral has fenced it and restarts it; that has not helped for five minutes. `corral status` shows "
+            "its GPU, `corral explain GPU` says what was tried.",
         ),
         ticket_of_conditions(
             "CorralCrashLoop",
             ("crash_loop",),
             wait="",
             keep="15m",
-            summary="{{ $value }} replicas die again and again",
-            says="Corral has given up restarting them. `corral status` names them; the end of the replica's log says "
+            summary="Replica {{ $labels.replica }} dies again and again",
+            says="Corral has given up restarting it. `corral status` shows where; the end of the replica's log says "
             "why: a model, a memory setting, or the GPU.",
         ),
         ticket_of_conditions(
             "CorralReplicaUnwell",
             ("replica_unhealthy", "replica_wrong_gpu", "replica_failed_cleanup", "container_device_access_lost"),
             wait="10m",
-            summary="{{ $value }} replicas are not as they should be ({{ $labels.code }})",
-            says="`corral status` names them; `corral explain GPU` tells the evidence and what Corral tries.",
+            summary="Replica {{ $labels.replica }} is not as it should be ({{ $labels.code }})",
+            says="`corral status` shows its GPU; `corral explain GPU` tells the evidence and what Corral tries.",
         ),
         # The windows and factors are those of the SRE workbook: 2 % of the month's budget in an hour, 5 % in six.
         Alert(

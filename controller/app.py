@@ -54,6 +54,7 @@ from controller.pages.ordering import Ordering
 from controller.pages.orders import Forms
 from controller.pages.pages import FORMS, OPEN_PATHS, ROLES, SHOWS, Pages
 from controller.pages.recent import Recent
+from controller.pages.ruling import Ruling
 from controller.pages.signing import Signing
 from controller.rehearsing.rehearsing import Rehearsing
 from controller.several.reports import Reports
@@ -118,6 +119,7 @@ class Controller:
             lease_age_s=leader.age_s if leader is not None else None,
             behind_s=self.conductor.behind_s,
             report_ages_s=self.reports.ages_s(),
+            ahead_s=self.reports.ahead_s(),
             readers=self.watch.readers,
             seq=self.conductor.seq,
         )
@@ -151,7 +153,8 @@ class Controller:
         frame = Frame(VERSION, access, forms, self._clock)
         reads = Reads(self.conductor, self.store, self.watch)
         looking = Looking(frame, self.conductor, self.store, reads, self.recent, self._clock, self.config.gateways)
-        return Pages(frame, looking, Ordering(frame, forms, access, self.conductor), Signing(frame, access))
+        ruling = Ruling(frame, self.conductor, self.store, reads, self._clock)
+        return Pages(frame, looking, ruling, Ordering(frame, forms, access, self.conductor), Signing(frame, access))
 
     def _routes(self, access: Access, agents: Agents) -> list[Route]:
         return [

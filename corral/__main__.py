@@ -32,6 +32,7 @@ COMMANDS = {
     "token": "who may ask: make, list and revoke tokens",
     "enroll": "on a node: trade a one-time token for the node's own",
     "incident": "incidents: list, show, close one and say whether Corral was right",
+    "runbook": "what an alert or a code means, and what to do about it",
     "policy": "the policy in force: check, compare, test, adopt and revert",
     "drill": "a fault on a virtual GPU, to see what happens",
     "survey": "what logs and metrics say of a fleet, before anything runs there",

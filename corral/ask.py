@@ -41,6 +41,11 @@ def ask(url: str, method: str, path: str, kind: type[T] | Any = Any, body: Any =
     return _at(url, lambda client: client.call(method, path, kind, body, **query))
 
 
+def without_login(url: str) -> str:
+    """The address for people: no name and password in it."""
+    return Client(url).base
+
+
 def ask_lines(url: str, method: str, path: str, body: Any, hear: Callable[[Any], None]) -> None:
     """As ``ask``, of an answer of JSON Lines: each is heard as it comes. Raises as ``ask`` does."""
 

@@ -102,7 +102,9 @@ def _done(actions: Sequence[Mapping[str, Any]], since: float) -> Iterator[str]:
 
 def _ordered(audit: Mapping[str, Any]) -> str:
     words = f"{stamp(audit['at'])} {audit['actor']}: {audit['act']} {audit['subject']}".rstrip()
-    return f"{words} ({audit['reason']})" if audit.get("reason") else words
+    words = f"{words} ({audit['reason']})" if audit.get("reason") else words
+    outcome = str(audit.get("outcome") or "")
+    return f"{words}: {outcome}" if outcome.startswith("refused") else words
 
 
 def _seen(events: Sequence[Mapping[str, Any]]) -> Iterator[str]:

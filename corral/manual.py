@@ -37,6 +37,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "incident list": ("corral incident list --all",),
     "incident show": ("corral incident show i-3f0c…",),
     "incident close": ('corral incident close i-3f0c… --verdict wrong --reason "a bad probe"',),
+    "runbook": ("corral runbook CorralPcie", "corral runbook xid:79"),
     "policy check": ("corral policy check policy.toml",),
     "policy diff": ("corral policy diff policy.toml",),
     "policy test": ("corral policy test --policy policy.toml incident.jsonl",),

@@ -33,10 +33,11 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Story(msgspec.Struct, frozen=True, kw_only=True):
-    """An incident and its lines in causal order."""
+    """An incident and its lines in causal order; ``runbook``: the page of this controller that says what to do."""
 
     incident: IncidentLine
     lines: list[AnyLine]
+    runbook: str
 
 
 class EventQuery(PageQuery, frozen=True, kw_only=True):

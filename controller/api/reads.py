@@ -39,6 +39,7 @@ from vocab.catalogue import codes
 from vocab.events import Event
 from vocab.lines import ActionLine, AnyLine, HoldLine, IncidentLine
 from vocab.roles import ROUTES, Role
+from vocab.runbooks import runbook
 from vocab.states import ActionState
 
 T = TypeVar("T")
@@ -219,7 +220,8 @@ class Reads:
             line = await read.standing_line(connection, "incident", name)
             if not isinstance(line, IncidentLine):
                 raise not_found("incident", name, "/api/v1/incidents")
-            return Story(incident=line, lines=_lines(await read.incident_lines(connection, name)))
+            lines = _lines(await read.incident_lines(connection, name))
+        return Story(incident=line, lines=lines, runbook=f"/runbooks/{runbook(line.code)}")
 
     async def holds(self, call: Call) -> Paged:
         """Standing holds that match."""

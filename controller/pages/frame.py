@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from aiohttp import web
+from aiohttp.typedefs import Middleware
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from controller.core.fleet.views import View
@@ -20,6 +21,7 @@ from controller.pages.orders import Forms
 from controller.pages.words import Names
 from vocab.clock import Clock
 from vocab.errors import CorralError, InputError, Refused
+from vocab.runbooks import runbook
 from vocab.states import ActionState
 
 HERE = Path(__file__).parent
@@ -57,6 +59,7 @@ class Frame:
         )
         for name in ("tone", "shape", "plain", "clock", "stamp", "moment", "age", "share", "figure", "gib"):
             self._templates.filters[name] = getattr(words, name)
+        self._templates.filters["runbook"] = runbook
         self._templates.globals.update(kind=words.kind, weight=words.weight, evidence=words.evidence, link=link)
         self._static = {path.name: path.read_text() for path in (HERE / "static").iterdir() if path.suffix in KINDS}
         self._version = version
@@ -117,6 +120,22 @@ class Frame:
                 return self._error(request, 503, NOT_READY if request.method in SAFE else NOT_KNOWN)
 
         return shown
+
+    @property
+    def lost(self) -> Middleware:
+        """The middleware that tells a person, and no program, by a page that there is nothing at an address."""
+
+        @web.middleware
+        async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
+            try:
+                return await handler(request)
+            except web.HTTPNotFound as error:
+                asks = request.method in SAFE and "text/html" in request.headers.get("Accept", "")
+                if not asks or request.path.startswith("/api/"):
+                    raise
+                return self._error(request, error.status, f"Nothing is served at {request.path[:200]}.")
+
+        return middleware
 
     def _error(self, request: web.Request, status: int, why: str) -> web.Response:
         return self.render(request, "error.html", status=status, code=status, why=why)

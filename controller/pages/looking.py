@@ -6,9 +6,7 @@ import msgspec
 from aiohttp import web
 from markupsafe import Markup
 
-from controller.api.forms import AuditQuery, IncidentQuery
-from controller.api.paging import Paged, PageQuery, cursor_of
-from controller.api.policy import adoption_view
+from controller.api.forms import IncidentQuery
 from controller.api.reads import Reads
 from controller.api.route import Call
 from controller.core.fleet.views import GpuView, NodeView, View
@@ -16,21 +14,18 @@ from controller.deciding.conductor import Conductor
 from controller.pages import words
 from controller.pages.charts import charts
 from controller.pages.fleet_map import Filter, Tiles, choices, find
-from controller.pages.frame import HEADERS, Frame, link
+from controller.pages.frame import HEADERS, Frame
+from controller.pages.queries import asked, older
 from controller.pages.recent import HOUR_S, Place, Recent
-from controller.pages.would import is_would, would
-from controller.store import cards, pages, policies
+from controller.store import cards
 from controller.store.card_history import history
 from controller.store.store import Store
 from vocab.clock import Clock
-from vocab.errors import InputError, Unreachable
+from vocab.errors import Unreachable
 from vocab.lines import ActionLine, AnyLine
 from vocab.states import TERMINAL_ACTIONS, ActionKind, ActionState
 
-WEEK_S = 7 * 86400.0
 MOST_LINES = 300  # of a timeline: what is older is a link away
-MOST_WOULD = 1000
-MOST_ADOPTIONS = 20
 APPROVABLE = frozenset({ActionKind.RESET_GPU, ActionKind.REBOOT_NODE, ActionKind.POWER_CYCLE})
 
 
@@ -47,7 +42,7 @@ class StoryQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Looking:
-    """The pages of the fleet, its GPUs, incidents, deployments, policy and audit."""
+    """The pages of the fleet, its GPUs, incidents and deployments."""
 
     def __init__(
         self,
@@ -72,7 +67,7 @@ class Looking:
 
     async def fleet(self, request: web.Request) -> web.StreamResponse:
         """The map, and beside it what needs people."""
-        view, wanted = await self._conductor.view(), _query(request, OnlyQuery)
+        view, wanted = await self._conductor.view(), asked(request, OnlyQuery)
         pools = self._conductor.mind.shape.pools
         found = find(view, wanted, pools)
         if wanted.only:
@@ -91,7 +86,7 @@ class Looking:
 
     async def gpu(self, request: web.Request) -> web.StreamResponse:
         """One GPU: why it is in its state, its story, its hour, and what its board has seen elsewhere."""
-        uuid, query = request.match_info["uuid"], _query(request, StoryQuery)
+        uuid, query = request.match_info["uuid"], asked(request, StoryQuery)
         view = await self._conductor.view()
         lines = words.causal(await self._reads.explain(Call(request, None, None)))
         node, gpu = _find(view, uuid)
@@ -122,16 +117,16 @@ class Looking:
 
     async def incidents(self, request: web.Request) -> web.StreamResponse:
         """Incidents, the latest first."""
-        view, query = await self._conductor.view(), _query(request, IncidentQuery)
+        view, query = await self._conductor.view(), asked(request, IncidentQuery)
         found = await self._reads.incidents(Call(request, query, None))
         return self._frame.render(
             request, "incidents.html", view, query=query, rows=list(reversed(found.items)),
-            older=_older(request, query, found), halted=view.halted,
+            older=older(request, query, found), halted=view.halted,
         )  # fmt: skip
 
     async def incident(self, request: web.Request) -> web.StreamResponse:
         """One incident."""
-        view, query = await self._conductor.view(), _query(request, StoryQuery)
+        view, query = await self._conductor.view(), asked(request, StoryQuery)
         story = await self._reads.incident(Call(request, None, None))
         lines = words.causal(story.lines)
         return self._frame.render(
@@ -151,39 +146,6 @@ class Looking:
             request, "deployments.html", view, of=of, found=found, gateways=self._gateways, takes=takes
         )
 
-    # -- policy and audit -------------------------------------------------------------------------------
-
-    async def policy(self, request: web.Request) -> web.StreamResponse:
-        """What is in force, since when, how often it was right, and what a higher level would have done."""
-        view = await self._conductor.view()
-        async with self._store.reading() as connection:
-            adoptions = await policies.adoptions(connection, before=None, limit=MOST_ADOPTIONS)
-        return self._frame.render(
-            request, "policy.html", view, policy=await self._reads.policy(Call(request, None, None)),
-            adoptions=[adoption_view(each) for each in adoptions], would=would(await self._said()),
-        )  # fmt: skip
-
-    async def _said(self) -> list[AnyLine]:
-        """What was only said in the last week."""
-        since = self._clock.now() - WEEK_S
-        async with self._store.reading() as connection:
-            found: list[AnyLine] = []
-            for kind in ("hold", "action"):
-                lines, _ = await pages.lines_before(
-                    connection, kind, None, MOST_WOULD, matches=lambda line: line.at >= since and is_would(line)
-                )
-                found += lines
-        return found
-
-    async def audit(self, request: web.Request) -> web.StreamResponse:
-        """What people ordered, the latest first."""
-        view, query = await self._conductor.view(), _query(request, AuditQuery)
-        found = await self._reads.audit(Call(request, query, None))
-        return self._frame.render(
-            request, "audit.html", view, query=query, rows=list(reversed(found.items)),
-            older=_older(request, query, found),
-        )  # fmt: skip
-
 
 def takes(replica: Any) -> tuple[bool, str]:
     """Whether gateways send it requests, and why not: they believe its own /ready before this."""
@@ -194,22 +156,6 @@ def takes(replica: Any) -> tuple[bool, str]:
     if replica.admitting and replica.ready:
         return True, "yes"
     return False, words.plain(replica.state) if replica.state != "ready" else "admits nothing"
-
-
-def _query(request: web.Request, kind: Any) -> Any:
-    given = {name: value for name, value in request.query.items() if value and name in kind.__struct_fields__}
-    try:
-        return msgspec.convert(given, kind, strict=False)
-    except msgspec.ValidationError as error:
-        raise InputError(f"the address is wrong: {error}") from error
-
-
-def _older(request: web.Request, query: PageQuery, found: Paged) -> str | None:
-    """The address of the page before, if there is one."""
-    if found.last is None:
-        return None
-    given = {name: getattr(query, name) for name in query.__struct_fields__ if name != "cursor"}
-    return link(request.path, **given, cursor=cursor_of(found.last))
 
 
 def _find(view: View, uuid: str) -> tuple[NodeView | None, GpuView | None]:

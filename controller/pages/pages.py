@@ -1,8 +1,9 @@
 """The pages for people: rendered here, from the functions that answer the interface, and live while they are open.
 
 /                  the map of the fleet       /deployments     what is served, by which replicas
-/gpus/UUID         one GPU (…/charts)         /policy          rules, where they come from, how often right
+/gpus/UUID         one GPU (…/charts)         /policy          what is in force, how often right (…/rules)
 /incidents         all, or one (/incidents/ID)  /audit         what people ordered
+/runbooks/NAME     what a code means, and what to do
 /orders/NAME       before an order: what it would do, and why it is wanted; POST gives it
 /sign-in, /session, /docs, /static/FILE
 """
@@ -12,6 +13,8 @@ from aiohttp import web
 from controller.pages.frame import Frame
 from controller.pages.looking import Looking
 from controller.pages.ordering import Ordering
+from controller.pages.ruling import Ruling
+from controller.pages.runbooks import Runbooks
 from controller.pages.signing import Signing
 from vocab.roles import LOOKS, Role
 
@@ -19,8 +22,8 @@ OPEN_PATHS = frozenset({"/docs", "/sign-in", "/static/*"})  # no facts in them
 ORDER = ("/orders/{order}", "/orders/{order}/{id}")
 FORMS = frozenset({*ORDER, "/sign-in", "/sign-out"})  # what takes a form and no JSON
 SHOWS = frozenset(
-    {"/", "/gpus/{uuid}", "/gpus/{uuid}/charts", "/incidents", "/incidents/{id}", "/deployments", "/policy", "/audit",
-     "/session", *ORDER}
+    {"/", "/gpus/{uuid}", "/gpus/{uuid}/charts", "/incidents", "/incidents/{id}", "/deployments", "/policy",
+     "/policy/rules", "/audit", "/runbooks", "/runbooks/{name}", "/session", *ORDER}
 )  # fmt: skip
 ROLES: dict[tuple[str, str], frozenset[Role]] = {
     **{("GET", path): LOOKS for path in SHOWS},
@@ -31,15 +34,18 @@ ROLES: dict[tuple[str, str], frozenset[Role]] = {
 class Pages:
     """The pages of one controller."""
 
-    def __init__(self, frame: Frame, looking: Looking, ordering: Ordering, signing: Signing) -> None:
+    def __init__(self, frame: Frame, looking: Looking, ruling: Ruling, ordering: Ordering, signing: Signing) -> None:
         self._frame = frame
         self._looking = looking
+        self._ruling = ruling
+        self._runbooks = Runbooks(frame)
         self._ordering = ordering
         self._signing = signing
 
     def add_to(self, app: web.Application) -> None:
         """Serve them."""
-        looking, ordering, signing, page = self._looking, self._ordering, self._signing, self._frame.page
+        looking, ruling, ordering, signing = self._looking, self._ruling, self._ordering, self._signing
+        page = self._frame.page
         gets = {
             "/": looking.fleet,
             "/gpus/{uuid}": looking.gpu,
@@ -47,8 +53,11 @@ class Pages:
             "/incidents": looking.incidents,
             "/incidents/{id}": looking.incident,
             "/deployments": looking.deployments,
-            "/policy": looking.policy,
-            "/audit": looking.audit,
+            "/policy": ruling.policy,
+            "/policy/rules": ruling.rules,
+            "/audit": ruling.audit,
+            "/runbooks": self._runbooks.show,
+            "/runbooks/{name}": self._runbooks.show,
             **dict.fromkeys(ORDER, ordering.ask),
             "/sign-in": signing.ask,
             "/session": signing.who,
@@ -61,6 +70,7 @@ class Pages:
         app.router.add_post("/sign-in", page(signing.enter))
         app.router.add_post("/sign-out", page(signing.leave))
         app.router.add_get("/static/{name}", self.static)
+        app.middlewares.append(self._frame.lost)
 
     async def docs(self, request: web.Request) -> web.Response:
         """The interface, to read and to try."""

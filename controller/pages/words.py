@@ -3,6 +3,7 @@
 A state is told by a shape and a word, and coloured beside that: never by its colour alone.
 """
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
@@ -92,6 +93,8 @@ def gib(value: float | None, digits: int = 0) -> str:
     return "–" if value is None else f"{value / 2**30:.{digits}f} GiB"
 
 
+_GPU = re.compile(r"\bgpu:([^\s;,]+)")  # as the audit writes a subject
+
 # -- lines --------------------------------------------------------------------------------------------------
 
 
@@ -109,6 +112,10 @@ class Names:
     def gpu(self, uuid: str) -> str:
         """The name of a GPU."""
         return self._gpus.get(uuid) or uuid[:16]
+
+    def within(self, text: str) -> str:
+        """A text of the audit with the short names of its GPUs."""
+        return _GPU.sub(lambda found: self.gpu(found[1]), text)
 
     def of(self, subject: Subject) -> str:
         """The name of anything."""

@@ -13,9 +13,10 @@ LEAST_HEARTBEAT_S, MOST_HEARTBEAT_S = 2.0, 10.0  # the most: a node that is late
 
 
 class Heard(msgspec.Struct, frozen=True, kw_only=True):
-    """The latest of one node. ``generation``: of the desired state that it has taken."""
+    """The latest of one node. ``ahead_s``: its clock before ours; ``generation``: of the state that it has taken."""
 
     monotonic: float
+    ahead_s: float
     generation: int
     spool_dropped: int
 
@@ -30,7 +31,10 @@ class Reports:
     def take(self, batch: Batch) -> None:
         """Remember a report."""
         self.nodes[batch.node] = Heard(
-            monotonic=self._clock.monotonic(), generation=batch.generation, spool_dropped=batch.spool_dropped
+            monotonic=self._clock.monotonic(),
+            ahead_s=batch.at - self._clock.now(),
+            generation=batch.generation,
+            spool_dropped=batch.spool_dropped,
         )
 
     @property
@@ -42,3 +46,7 @@ class Reports:
         """Seconds since the last report of each node that reported since this process began."""
         now = self._clock.monotonic()
         return {node: now - heard.monotonic for node, heard in self.nodes.items()}
+
+    def ahead_s(self) -> dict[str, float]:
+        """How far the clock of each was before ours then; a report's way counts as behind."""
+        return {node: heard.ahead_s for node, heard in self.nodes.items()}

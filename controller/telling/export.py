@@ -12,7 +12,7 @@ from controller.core.fleet.kinds import REPAIRS
 from controller.core.fleet.views import ReplicaView, View
 from controller.store.change import KIND
 from controller.telling.faults import FaultCounts
-from controller.telling.series import NodeSeries, Told, report_ages
+from controller.telling.series import NodeSeries, Told, by_node, opened
 from vocab.events import Severity
 from vocab.lines import ActionLine, AnyLine, HoldLine
 from vocab.metrics import CONTROLLER, Kind
@@ -31,6 +31,7 @@ OWN = frozenset(  # what each controller says of itself; all other gauges are of
     {
         "corral_controller_build_info",
         "corral_node_report_age_seconds",
+        "corral_node_clock_ahead_seconds",
         "corral_store_up",
         "corral_store_seq",
         "corral_watch_readers",
@@ -52,9 +53,17 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     report_ages_s: dict[str, float]
     readers: int
     seq: int
+    ahead_s: dict[str, float] = {}  # how far each node's clock is before ours
     decides: bool = True
     lease_age_s: float | None = None  # None: there is no lease
     behind_s: float | None = None  # None: it decides
+
+    def by_node(self) -> dict[str, dict[str, float]]:
+        """The metrics with a value for each node that reports here."""
+        return {
+            "corral_node_report_age_seconds": self.report_ages_s,
+            "corral_node_clock_ahead_seconds": self.ahead_s,
+        }
 
 
 class Load(msgspec.Struct, frozen=True):
@@ -114,14 +123,18 @@ class Export(Exposition):
     def _told(self, snapshot: Snapshot | None) -> tuple[Told | None, bytes]:
         """Of the nodes and of their reports' ages. It changes nothing that the loop uses."""
         if snapshot is None:
-            return None, b""
+            return None, {}
+        by_metric = {name: by_node(name, values) for name, values in snapshot.by_node().items()}
         view = snapshot.view
-        return None if view is None else self._series.of(view.nodes), report_ages(snapshot.report_ages_s)
+        if view is None:
+            return None, by_metric
+        return self._series.of(view.nodes), by_metric | {"corral_condition_opened_timestamp_seconds": opened(view)}
 
     def _text(self, snapshot: Snapshot | None, told: tuple[Told | None, bytes]) -> tuple[bytes, str]:
         if snapshot is not None:
-            nodes, self.written["corral_node_report_age_seconds"] = told
+            nodes, by_metric = told
             self._show(snapshot, nodes)
+            self.written |= by_metric
         return super().render()
 
     def batch(self, outcome: str, seconds: float) -> None:

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from controller.core.fleet.views import NodeView
+from controller.core.fleet.views import NodeView, View
+from vocab.lines import ConditionLine
 
 
 class Told(msgspec.Struct, frozen=True):
@@ -87,7 +88,39 @@ def _node_info(node: NodeView) -> bytes:
     return f"corral_node_info{{{labels}}} 1.0\n".encode()
 
 
-def report_ages(ages_s: Mapping[str, float]) -> bytes:
-    """Those of ``corral_node_report_age_seconds``."""
-    found = (f'corral_node_report_age_seconds{{node="{escaped(node)}"}} {age:.3f}\n' for node, age in ages_s.items())
+def by_node(metric: str, values: Mapping[str, float]) -> bytes:
+    """A metric with a value for each node."""
+    return "".join(f'{metric}{{node="{escaped(node)}"}} {value:.3f}\n' for node, value in values.items()).encode()
+
+
+def opened(view: View) -> bytes:
+    """Those of ``corral_condition_opened_timestamp_seconds``; of two with the same labels that of the older one."""
+    places = _Places(view)
+    since: dict[str, float] = {}
+    for each in view.conditions:
+        labels = places.labels(each)
+        since[labels] = min(each.since, since.get(labels, each.since))
+    found = (f"corral_condition_opened_timestamp_seconds{{{labels}}} {at:.3f}\n" for labels, at in since.items())
     return "".join(found).encode()
+
+
+class _Places:
+    """Where the subjects of conditions are. It looks through the fleet only if a condition asks for it."""
+
+    def __init__(self, view: View) -> None:
+        gpus = any(each.subject.gpu is not None for each in view.conditions)
+        self._gpus = {gpu.uuid: node.node for node in view.nodes for gpu in node.gpus} if gpus else {}
+        self._replicas = {each.replica: each for each in view.replicas}
+
+    def labels(self, of: ConditionLine) -> str:
+        about = of.subject
+        replica = self._replicas.get(about.replica or "")
+        named = {
+            "code": of.code,
+            "node": about.node or self._gpus.get(about.gpu or "") or (replica.node if replica is not None else None),
+            "gpu": about.gpu,
+            "replica": about.replica,
+            "deployment": about.deployment or (replica.deployment if replica is not None else None),
+            "device": of.device,
+        }
+        return ",".join(f'{name}="{escaped(value or "")}"' for name, value in named.items())

@@ -1,17 +1,21 @@
 """``corral incident``: faults as stories, and what a person says of them."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import click
 import msgspec
 
-from alerts.house import alert_about
-from corral.ask import ask, json_option, url_option
-from corral.commands.explain import story
+from corral.ask import ask, json_option, url_option, without_login
+from corral.commands.explain import causal, story
 from corral.preview import order
 from corral.terminal import say
-from vocab.lines import AnyLine, IncidentLine
+from vocab.lines import ActionLine, AnyLine
+from vocab.runbooks import runbook
+from vocab.states import ActionKind, ActionState
+
+REPAIRS = frozenset({ActionKind.RESET_GPU, ActionKind.REBOOT_NODE, ActionKind.POWER_CYCLE})  # that one can approve
 
 
 @click.group(help="Incidents: the conditions, decisions, actions and outcomes of one fault each.")
@@ -48,11 +52,23 @@ def show(incident: str, url: str, as_json: bool) -> None:
     """Print its lines in causal order."""
     told = ask(url, "GET", f"/api/v1/incidents/{incident}")
     lines = msgspec.convert(told["lines"], list[AnyLine])
-    for entry in lines:
+    for entry in lines if as_json else causal(lines):
         say(msgspec.json.encode(entry) if as_json else story(entry))
-    codes = [entry.code for entry in lines if isinstance(entry, IncidentLine)]
-    if codes and not as_json:
-        say(f"\nWhat to do: {alert_about(codes[-1]).runbook}")
+    if not as_json:
+        say("")
+        for action in waiting(lines):
+            say(f"{action.of.value} waits: {action.why}. What it disrupts: corral approve {action.id} --dry-run")
+        book = runbook(told["incident"]["code"])
+        say(f"What to do: corral runbook {book}, or {without_login(url)}/runbooks/{book}")
+
+
+def waiting(lines: Sequence[AnyLine]) -> list[ActionLine]:
+    """The repairs that wait, and not for room in a budget."""
+    last = {line.id: line for line in lines if isinstance(line, ActionLine)}
+    return [
+        each for each in last.values()
+        if each.of in REPAIRS and each.state is ActionState.WAITING and each.budget is None
+    ]  # fmt: skip
 
 
 CLOSE = """End an incident: what it is about is well, its hold is lifted, and its node looks at the GPU anew. With a

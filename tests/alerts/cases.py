@@ -1,20 +1,26 @@
 """The hand-written cases of alerts/cases as files that promtool can test: each alert firing, silent, and without data.
 
-promtool needs 0.1 s and more for each test, so cases that share no metric share a test.
+promtool needs 0.1 s and more for each test, and evaluates each of its rules at each step until the last look. So
+cases that share no metric share a test if they are looked at at the same time, and a test has only the rules of its
+alerts and the records that they may rest on.
 """
 
+import re
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import yaml
 
-from alerts.house import GROUPS
+from alerts.alert import Group, Recording
+from alerts.house import ALERTS, GROUPS
+from alerts.rules_file import rules_file
 
 ROOT = Path(__file__).parents[2]
 CASES = ROOT / "alerts" / "cases"
-RULES = ROOT / "alerts" / "rules"
-NEEDS = {"fleet": ("node", "fleet"), "corral": ("node", "corral")}  # rules that rest on the records of others
+RECORDS = tuple(rule for group in GROUPS for rule in group.rules if isinstance(rule, Recording))
+
+_ABOUT = re.compile(r'([^{]+)(?:\{(code="[^"]*"))?')  # a metric, and the code that it begins its labels with
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,8 +46,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
 
 def metrics(case: Case) -> frozenset[str]:
     """What a case is about; conditions of different codes are different things."""
-    found = case.fires | case.silent
-    return frozenset(each.partition(",severity")[0] if "code=" in each else each.partition("{")[0] for each in found)
+    return frozenset("".join(_ABOUT.match(each).groups("")) for each in case.fires | case.silent)
 
 
 def subjects() -> list[str]:
@@ -67,21 +72,32 @@ def trials(name: str, case: Case) -> list[Trial]:
 
 
 def written(folder: Path) -> list[Path]:
-    """promtool's files, one for each subject and interval: a file has one interval of evaluation."""
+    """promtool's files: the cases of one subject that are looked at alike, split so that none disturbs another."""
     paths = []
     for subject in subjects():
         found = cases(subject)
-        for every in sorted({case.every for case in found.values()}):
-            mine = [trial for name, case in found.items() if case.every == every for trial in trials(name, case)]
-            content = {
-                "rule_files": [str(RULES / f"{needed}.yml") for needed in NEEDS.get(subject, (subject,))],
-                "evaluation_interval": every,
-                "tests": [_test(each, every) for each in _shared(mine)],
-            }
-            path = folder / f"{subject}-{every}.yml"
-            path.write_text(yaml.safe_dump(content))
-            paths.append(path)
+        for every, at in sorted({(case.every, case.at) for case in found.values()}):
+            alike = {name: case for name, case in found.items() if (case.every, case.at) == (every, at)}
+            mine = [trial for name, case in alike.items() for trial in trials(name, case)]
+            for number, together in enumerate(_shared(mine)):
+                name = f"{subject}-{every}-{at}-{number}"
+                rules = folder / f"{name}.rules"
+                rules.write_text(_rules(subject, together))
+                content = {
+                    "rule_files": [str(rules)],
+                    "evaluation_interval": every,
+                    "tests": [_test(together, every)],
+                }
+                paths.append(folder / f"{name}.yml")
+                paths[-1].write_text(yaml.safe_dump(content))
     return paths
+
+
+def _rules(subject: str, together: list[Trial]) -> str:
+    """Their alerts as they ship, and the records that these name."""
+    alerts = tuple(ALERTS[each] for each in dict.fromkeys(trial.alert for trial in together))
+    records = tuple(record for record in RECORDS if any(record.name in alert.expr for alert in alerts))
+    return rules_file(Group(subject=subject, head="Of a test.", rules=(*records, *alerts)))
 
 
 def _shared(found: list[Trial]) -> list[list[Trial]]:

@@ -60,6 +60,21 @@ def test_a_node_that_is_blind_silences_its_gpus_and_no_others():
     assert not silent(blind, blind)
 
 
+def test_a_lost_node_is_one_ticket_and_silences_what_is_on_it():
+    blind, lost = labels("CorralNodeBlind", node="n1"), labels("CorralNodeLost", node="n1", code="node_lost")
+    assert silent(blind, blind, lost)
+    assert not silent(lost, blind, lost)
+    assert silent(labels("CorralPcie", node="n1", gpu="G1", code="aer"), blind, lost)
+
+
+def test_a_gpu_that_is_out_of_service_is_one_ticket_unless_its_answers_were_wrong():
+    fault = labels("CorralGpuFault", node="n1", gpu="G1")
+    assert silent(labels("CorralPcie", node="n1", gpu="G1", code="pcie_width"), fault)
+    assert silent(labels("CorralDriver", node="n1", gpu="G1", code="probe_hung"), fault)
+    assert not silent(labels("CorralPcie", node="n1", gpu="G2", code="pcie_width"), fault)
+    assert not silent(labels("CorralSilentCorruption", node="n1", gpu="G1", code="silent_corruption"), fault)
+
+
 def test_what_corral_handles_is_no_page_until_it_takes_too_long():
     floor = labels("CorralFloorInDanger", deployment="chat")
     assert silent(floor, labels("CorralReplacing", deployment="chat"))

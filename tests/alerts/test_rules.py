@@ -1,26 +1,25 @@
 """Every rule that ships: Prometheus accepts it, its tests pass, and it asks for what is exported."""
 
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
 import yaml
 
 from alerts.alert import Page, Recording
-from alerts.house import ALERTS, GROUPS, alert_about
+from alerts.house import ALERTS, GROUPS
 from alerts.rules_file import rules_file
 from alerts.speed import in_time
 from tests.alerts.cases import cases, subjects, written
+from tests.alerts.promtool import promtool
 from tests.expressions import Series, catalogue, check
-from tests.programs import need
 from vocab.catalogue.codes import XIDS, row
 from vocab.metrics import Kind, Metric
+from vocab.runbooks import CODES, OTHERWISE, runbook
 
 ROOT = Path(__file__).parents[2]
 RULES = ROOT / "alerts" / "rules"
 STORIES = sorted((ROOT / "alerts" / "tests").glob("*.yml"))
-INSTALL = "apt-get install prometheus"
 
 
 @pytest.fixture(params=ALERTS.values(), ids=ALERTS)
@@ -40,12 +39,6 @@ def known() -> dict[str, Series]:
 
 
 KNOWN = known()
-
-
-def promtool(*arguments: str) -> str:
-    done = subprocess.run([need("promtool", INSTALL), *arguments], capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
 
 
 def test_the_rules_are_those_that_python_has():
@@ -105,15 +98,25 @@ def test_the_certain_xids_of_the_alert_are_those_of_the_catalogue():
     assert listed == [each.code.removeprefix("xid:") for each in XIDS.values() if each.certain]
 
 
-def test_an_alert_speaks_of_conditions_that_there_are(alert):
-    assert all(row(code) is not None for code in alert.codes)
+def conditions_of(alert):
+    """The codes that it asks for; of the gateway's answers `code` is a status."""
     named = {code for found in re.findall(r'code=~?"([^"]+)"', alert.expr) for code in found.split("|")}
-    assert all(row(code).condition for code in named if not code.startswith("5"))
+    return {code for code in named if not code.startswith("5")}
 
 
-def test_an_incident_leads_to_the_alert_that_is_about_it():
-    assert alert_about("version_drift").name == "CorralVersionDrift"
-    assert alert_about("xid:79").name == "CorralGpuFault"
+def test_an_alert_speaks_of_conditions_that_there_are(alert):
+    assert all(row(code).condition for code in conditions_of(alert))
+
+
+def test_each_code_leads_to_the_runbook_of_an_alert_about_it():
+    codes = [code for found in CODES.values() for code in found]
+    assert len(set(codes)) == len(codes)
+    assert all(row(code) is not None for code in codes)
+    assert {OTHERWISE, *CODES} <= set(ALERTS)
+    of_two = {"monitor_unreachable", "probe_permission"}  # of which CorralSourceDown says more
+    for each in ALERTS.values():
+        assert {runbook(code) for code in conditions_of(each) - of_two} <= {each.name}
+    assert runbook("xid:79") == OTHERWISE
 
 
 def test_a_rehearsal_divides_every_duration_and_changes_nothing_else():

@@ -26,7 +26,7 @@ from alerts.alert import Group, Recording, Severity
 from alerts.house import ALERTS, GROUPS
 from alerts.rules_file import rules_file
 from tests.alerts.inhibition import inhibited
-from tests.programs import need
+from tests.alerts.promtool import program
 
 ROOT = Path(__file__).parents[2]
 NODES, GPUS_OF_NODE = 250, 8
@@ -235,7 +235,7 @@ def play(month: Month, folder: Path, windows: Iterable[tuple[int, int]] | None =
         rules = [str(path) for path in folder.glob("*.yml") if not path.name.startswith("window")]
         content = {"rule_files": rules, "evaluation_interval": "1m", "tests": [test]}
         (folder / "window.yaml").write_text(yaml.safe_dump(content))
-        command = [need("promtool", "apt-get install prometheus"), "test", "rules", str(folder / "window.yaml")]
+        command = [program(), "test", "rules", str(folder / "window.yaml")]
         said = subprocess.run(command, capture_output=True, text=True, check=False)
         pages += sent(firing(said.stdout + said.stderr), month, begin)
     return pages

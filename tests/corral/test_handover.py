@@ -25,7 +25,10 @@ FLEET: dict[str, Any] = {
 }
 CLOSED = [incident("i-new", closed_because="released"), incident("i-old", at=SINCE - 1)]
 ACTIONS = [{"of": "reset_gpu", "state": "done", "at": NOW}, {"of": "drain", "state": "would", "at": NOW}]
-AUDIT = [{"at": NOW, "actor": "ada", "act": "hold", "subject": "node:n1", "reason": "fans"}]
+AUDIT = [
+    {"at": NOW, "actor": "ada", "act": "hold", "subject": "node:n1", "reason": "fans", "outcome": "hold h1 placed"},
+    {"at": NOW, "actor": "bo", "act": "approve", "subject": "action:a1", "reason": "", "outcome": "refused: paused"},
+]
 EVENTS = [{"code": "xid:79", "severity": "critical", "injected": False}] * 2
 
 
@@ -45,7 +48,11 @@ def test_only_what_changed_since_is_told() -> None:
     assert [line.split()[0] for line in found.closed] == ["i-new"]
     assert found.done == ("1 × reset_gpu done",)
     assert found.seen == ("2 × xid:79",)
-    assert "ada: hold node:n1 (fans)" in found.ordered[0]
+    assert found.ordered[0].endswith("ada: hold node:n1 (fans)")
+
+
+def test_an_order_that_was_refused_is_no_order_that_was_done() -> None:
+    assert made().ordered[1].endswith("bo: approve action:a1: refused: paused")
 
 
 def test_what_stands_is_told_with_maintenance_and_what_is_short() -> None:

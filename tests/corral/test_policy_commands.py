@@ -110,7 +110,7 @@ async def test_an_incident_is_listed_told_and_closed(tmp_path: Path) -> None:
         assert "xid:79" in listed
         told = await say(home, "incident", "show", name)
         assert "hold placed by policy" in told
-        assert "What to do: file:///usr/share/doc/corral/runbooks/Corral" in told
+        assert f"What to do: corral runbook CorralGpuFault, or {home.base}/runbooks/CorralGpuFault" in told
         closed = await say(home, "incident", "close", name, "--verdict", "right", "--reason", "a bad board")
         assert "closed; hold" in closed
         assert "noted that Corral was right" in closed

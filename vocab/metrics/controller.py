@@ -25,6 +25,12 @@ CONTROLLER: tuple[Metric, ...] = (
         "corral_node_info", Kind.INFO, "A node: whether it is virtual, and its level.", ("node", "virtual", "level")
     ),
     Metric("corral_node_report_age_seconds", Kind.GAUGE, "Seconds since a node's last report.", ("node",)),
+    Metric(
+        "corral_node_clock_ahead_seconds",
+        Kind.GAUGE,
+        "How far a node's clock was before this controller's at its last report, whose way counts as behind.",
+        ("node",),
+    ),
     Metric("corral_holds", Kind.GAUGE, "Standing holds by the class of their owner.", ("owner",)),
     Metric(
         "corral_oldest_hold_timestamp_seconds",
@@ -65,6 +71,12 @@ CONTROLLER: tuple[Metric, ...] = (
         ("rule",),
     ),
     Metric("corral_conditions_open", Kind.GAUGE, "Open conditions by code and severity.", ("code", "severity")),
+    Metric(
+        "corral_condition_opened_timestamp_seconds",
+        Kind.GAUGE,
+        "When an open condition began, by what it is about; absent once it has cleared.",
+        ("code", "node", "gpu", "replica", "deployment", "device"),
+    ),
     Metric("corral_incidents_open", Kind.GAUGE, "Open incidents by severity.", ("severity",)),
     Metric(
         "corral_incidents_total", Kind.COUNTER, "Incidents opened, by the severity that they began with.", ("severity",)

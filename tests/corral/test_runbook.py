@@ -1,0 +1,32 @@
+"""``corral runbook``: what to do, without a controller."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from corral.__main__ import cli
+
+
+def told(*words: str) -> str:
+    found = CliRunner().invoke(cli, ["runbook", *words], standalone_mode=False, catch_exceptions=False)
+    return found.output
+
+
+@pytest.mark.parametrize(
+    ("name", "title"),
+    [("CorralPcie", "CorralPcie"), ("pcie_width", "CorralPcie"), ("xid:79", "CorralGpuFault")],
+)
+def test_an_alert_and_a_code_lead_to_what_to_do(name: str, title: str) -> None:
+    text = told(name)
+    assert text.startswith(f"# {title}\n")
+    assert "## How to repair" in text
+    assert "<!--" not in text
+
+
+def test_all_are_listed_and_each_is_a_document_for_programs() -> None:
+    names = told().split()
+    assert "CorralPcie" in names
+    assert "README" not in names
+    assert json.loads(told("--json")) == names
+    assert json.loads(told("aer", "--json"))["name"] == "CorralPcie"
