@@ -27,6 +27,7 @@ HERE = ROOT / "tests" / "dashboards" / "grafana"
 PAGE = ROOT / "build" / "dashboards" / "page" / "index.html"
 DRAWN = ROOT / "build" / "dashboards" / "drawn"
 MOST_BYTES = 250_000  # of a picture
+PATIENCE_S = 600.0  # until engines serve, on a machine that has other work
 FAULTS = (("ecc", {}), ("thermal", {}), ("xid", {"code": 13}), ("xid", {"code": 74}), ("remap", {}))
 
 
@@ -66,7 +67,7 @@ async def play(running: Fleet, minutes: float) -> None:
         await load.served(4)
         victim = await running.gpu_serving("chat")
         await running.drill("xid", victim["index"], code=79)
-        await running.until("users are served by all replicas again", running.all_ready)
+        await running.until("users are served by all replicas again", running.all_ready, PATIENCE_S)
         idle = [gpu["index"] for gpu in await running.gpus() if gpu["state"] == "healthy"]
         for (kind, more), gpu in zip(FAULTS, reversed(idle), strict=False):
             await running.drill(kind, gpu, **more)
@@ -95,7 +96,10 @@ async def drawn(minutes: float) -> dict[str, Any]:
     """Play, draw, and what the page says of each board's panels."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        async with fleet(folder / "fleet", real_engine=True) as running, prometheus(running, folder) as address:
+        async with (
+            fleet(folder / "fleet", real_engine=True, patience_s=PATIENCE_S) as running,
+            prometheus(running, folder) as address,
+        ):
             began = time.time()
             await play(running, minutes)
             variables = json.dumps(await chosen(running))

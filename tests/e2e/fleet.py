@@ -110,10 +110,12 @@ class Fleet:
 
 
 @contextlib.asynccontextmanager
-async def fleet(state: Path, *, real_engine: bool, restart: bool = True) -> AsyncIterator[Fleet]:
+async def fleet(
+    state: Path, *, real_engine: bool, restart: bool = True, patience_s: float = PATIENCE_S
+) -> AsyncIterator[Fleet]:
     """A fleet with all its replicas ready; with the fake replica program unless ``real_engine``."""
     plan = Plan(state=state, base_port=free_base_port(), replica_program=() if real_engine else FAKE_REPLICA)
     async with House(plan, restart=restart).opened() as house, Client(plan.controller) as client:
         running = Fleet(house, client)
-        await running.until("all replicas ready", running.all_ready)
+        await running.until("all replicas ready", running.all_ready, patience_s)
         yield running
