@@ -1,5 +1,6 @@
 """The runbooks as pages: what an incident's code means, and what to do about it."""
 
+import re
 from pathlib import Path
 
 from aiohttp import web
@@ -10,6 +11,7 @@ from controller.pages.frame import Frame
 
 FOLDER = Path(__file__).parents[2] / "alerts" / "runbooks"  # text that ships beside this package
 INDEX = "README"
+_COMMENT = re.compile(r"^<!--.*-->\n", re.MULTILINE)  # for the program that writes their heads
 
 
 class Runbooks:
@@ -17,7 +19,7 @@ class Runbooks:
 
     def __init__(self, frame: Frame) -> None:
         self._frame = frame
-        self._texts = {path.stem: path.read_text() for path in FOLDER.glob("*.md")}
+        self._texts = {path.stem: _COMMENT.sub("", path.read_text()) for path in FOLDER.glob("*.md")}
         self._markdown = MarkdownIt("js-default")  # with tables, and without HTML of the text's own
 
     async def show(self, request: web.Request) -> web.StreamResponse:
