@@ -8,59 +8,76 @@ import heapq
 from collections.abc import Callable
 from itertools import count
 
+import msgspec
+
 from vocab.lines import Subject
 
 NEVER = float("inf")
 Due = Callable[[], float]
 
 
+class _Entry(msgspec.Struct):
+    """A deadline that is in the heap. One that is taken out, or has an earlier one beside it, counts no more."""
+
+    at: float
+    subject: Subject
+    due: Due | None = None  # of a watch: when it really is
+    counts: bool = True
+
+
 class Agenda:
     """Deadlines, earliest first, each with the subject that is to be looked at."""
 
     def __init__(self) -> None:
-        self._heap: list[tuple[float, int, Subject]] = []
+        self._heap: list[tuple[float, int, _Entry]] = []
         self._reminders: set[tuple[float, Subject]] = set()
-        self._watches: dict[Subject, tuple[float, Due]] = {}
+        self._watches: dict[Subject, _Entry] = {}
         self._ticket = count()  # entries of one moment fire in the order in which they were made
 
     def remind(self, at: float, subject: Subject) -> None:
         """Look at the subject at this time."""
         if at < NEVER and (at, subject) not in self._reminders:
             self._reminders.add((at, subject))
-            heapq.heappush(self._heap, (at, next(self._ticket), subject))
+            self._push(_Entry(at, subject))
 
     def watch(self, subject: Subject, due: Due) -> None:
         """Look at the subject once ``due`` is over; call it again when that may have become earlier, or has fired."""
         at = due()
         known = self._watches.get(subject)
-        if at < NEVER and (known is None or at < known[0]):
-            self._watches[subject] = (at, due)
-            heapq.heappush(self._heap, (at, next(self._ticket), subject))
+        if at < NEVER and (known is None or at < known.at):
+            if known is not None:
+                known.counts = False
+            entry = self._watches[subject] = _Entry(at, subject, due)
+            self._push(entry)
+
+    def _push(self, entry: _Entry) -> None:
+        heapq.heappush(self._heap, (entry.at, next(self._ticket), entry))
 
     def next(self) -> float | None:
         """The earliest time at which something is due."""
-        while self._heap:
-            at, _, subject = self._heap[0]
-            if (at, subject) in self._reminders:
+        heap = self._heap
+        while heap:
+            at, _, entry = heap[0]
+            if not entry.counts:
+                heapq.heappop(heap)
+            elif entry.due is None or (real := entry.due()) <= at:
                 return at
-            known = self._watches.get(subject)
-            real = known[1]() if known is not None and known[0] == at else NEVER
-            if real <= at:
-                return at
-            heapq.heappop(self._heap)
-            if known is not None and known[0] == at:
-                del self._watches[subject]
-                self.watch(subject, known[1])
+            elif real < NEVER:  # it is put off: in the heap, nothing else of it changes
+                entry.at = real
+                heapq.heapreplace(heap, (real, next(self._ticket), entry))
+            else:
+                heapq.heappop(heap)
+                del self._watches[entry.subject]
         return None
 
     def take(self, now: float) -> list[Subject]:
         """The subjects that are due by ``now``, once."""
         due: dict[Subject, None] = {}
         while (at := self.next()) is not None and at <= now:
-            _, _, subject = heapq.heappop(self._heap)
-            due[subject] = None
-            if (at, subject) in self._reminders:
-                self._reminders.discard((at, subject))
+            _, _, entry = heapq.heappop(self._heap)
+            due[entry.subject] = None
+            if entry.due is None:
+                self._reminders.discard((at, entry.subject))
             else:
-                del self._watches[subject]
+                del self._watches[entry.subject]
         return list(due)
