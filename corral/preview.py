@@ -49,7 +49,9 @@ def told(seen: dict[str, Any]) -> list[str]:
         return ["dry run: nothing would change"]
     requests, longest = seen.get("requests", 0), seen.get("longest_s", 0.0)
     end = f"; {_requests(requests)} {'is' if requests == 1 else 'are'} in flight there" if requests else ""
-    return [*lines, f"dry run, nothing was done{f'; it takes {longest:g} s at most' if longest else ''}{end}"]
+    waits = "" if all(move.get("at_once", True) for move in seen.get("moves", ())) else ", once nothing is waited for"
+    takes = f"; it takes {longest:g} s at most{waits}" if longest else ""
+    return [*lines, f"dry run, nothing was done{takes}{end}"]
 
 
 def _move(move: dict[str, Any]) -> str:
@@ -57,7 +59,8 @@ def _move(move: dict[str, Any]) -> str:
     usual = f" (starts took {move['start_s']:.0f} s)" if move.get("start_s") is not None else ""
     goes = f"to {_place(to)}{usual}" if to else f"and its replacement waits: {move['waits']}"
     flight = f", {_requests(move['requests'])} in flight" if move["requests"] else ""
-    return f"would move {move['replica']} from {_place(where)} {goes}{flight}, gone within {move['drain_s']:g} s"
+    once = "" if move.get("at_once", True) else " once that is ready" if to else " once it can be spared"
+    return f"would move {move['replica']} from {_place(where)} {goes}{flight}, gone within {move['drain_s']:g} s{once}"
 
 
 def _requests(number: int) -> str:

@@ -122,11 +122,15 @@ class DesiredQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HoldBody(msgspec.Struct, frozen=True, kw_only=True):
-    """A hold to place on a GPU or a node. ``owner`` lets a program keep its holds apart from people's."""
+    """A hold to place on a GPU or a node. ``owner`` lets a program keep its holds apart from people's.
+
+    ``force``: also where a limit of the policy has no room for it.
+    """
 
     subject: Subject
     reason: Reason
     owner: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z][A-Za-z0-9._-]{0,62}$")] = "operator"
+    force: bool = False
 
 
 class LiftBody(msgspec.Struct, frozen=True, kw_only=True):
@@ -150,15 +154,26 @@ class PauseBody(msgspec.Struct, frozen=True, kw_only=True):
     node: str | None = None
 
 
-class ApprovalBody(msgspec.Struct, frozen=True, kw_only=True):
-    """The id of a waiting action that may go on."""
+class CancelBody(msgspec.Struct, frozen=True, kw_only=True):
+    """The id of an unfinished action that is to be called off."""
 
     action: Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
     reason: Reason
 
 
+class ApprovalBody(msgspec.Struct, frozen=True, kw_only=True):
+    """The id of a waiting action that may go on; ``force``: also if it leaves a deployment under its floor."""
+
+    action: Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
+    reason: Reason
+    force: bool = False
+
+
 class DrainBody(msgspec.Struct, frozen=True, kw_only=True):
-    """A GPU, node or replica to be held, replaced elsewhere and drained; ``force`` ends a drain under way now."""
+    """A GPU, node or replica to be held, replaced elsewhere and drained.
+
+    ``force``: also where a limit of the policy has no room for the hold; and a drain that is under way ends now.
+    """
 
     subject: Subject
     reason: Reason

@@ -21,11 +21,12 @@ MOST_S = 90 * 86_400.0  # a node that is away for longer is taken out of the fle
 
 
 class MaintainBody(msgspec.Struct, frozen=True, kw_only=True):
-    """A node, why, and until when: seconds since the epoch."""
+    """A node, why, and until when: seconds since the epoch. ``force``: also where a limit has no room for the hold."""
 
     node: Annotated[str, msgspec.Meta(min_length=1, max_length=253)]
     until: Annotated[float, msgspec.Meta(gt=0)]
     reason: Reason
+    force: bool = False
 
 
 class Maintenance:
@@ -67,7 +68,9 @@ class Maintenance:
             raise InputError(f"`until` must be a time that is to come, within {MOST_S / 86_400:.0f} days")
         if body.node not in {node.node for node in (await self._conductor.view()).nodes}:
             raise not_found("node", body.node, "/api/v1/nodes")
-        ask = Asked(do="maintain", by=call.actor, reason=body.reason, node=body.node, until=body.until)
+        ask = Asked(
+            do="maintain", by=call.actor, reason=body.reason, node=body.node, until=body.until, force=body.force
+        )
         return await self._submit(call, ask)
 
     async def end(self, call: Call) -> Ordered | Preview:

@@ -6,6 +6,7 @@ from aiohttp import web
 
 from controller.api.forms import (
     ApprovalBody,
+    CancelBody,
     DrainBody,
     HoldBody,
     LiftBody,
@@ -50,7 +51,7 @@ class Orders:
             _order("POST", "resume", "End a pause", self.resume, PauseBody),
             _order("POST", "discards", "Drop what waits for room, and let demoted rules act", self.discard, ReasonBody),
             _order("POST", "undo", "Take back what automation did lately, as far as it can be", self.undo, UndoBody),
-            _order("POST", "cancels", "Call off an unfinished action", self.cancel, ApprovalBody),
+            _order("POST", "cancels", "Call off an unfinished action", self.cancel, CancelBody),
             _order("POST", "approvals", "Allow an action that waits for a person", self.approve, ApprovalBody),
         ]
 
@@ -60,7 +61,15 @@ class Orders:
         if body.owner in OURS:
             raise InputError(f"`owner` is {body.owner!r}: that is Corral's own; choose another")
         subject = await self._known(body.subject, ("gpu", "node"))
-        ask = Asked(do="hold", by=call.actor, reason=body.reason, owner=body.owner, gpu=subject.gpu, node=subject.node)
+        ask = Asked(
+            do="hold",
+            by=call.actor,
+            reason=body.reason,
+            owner=body.owner,
+            gpu=subject.gpu,
+            node=subject.node,
+            force=body.force,
+        )
         answer = await self._order(call, ask, subject_text(subject))
         if isinstance(answer, Preview):
             return reply(answer)  # 200, and not the 201 of a hold that was placed
@@ -136,12 +145,12 @@ class Orders:
         body: ApprovalBody = call.body
         if body.action not in {action.id for action in (await self._conductor.view()).actions}:
             raise not_found("unfinished action", body.action, "/api/v1/actions?state=open")
-        ask = Asked(do="approve", by=call.actor, reason=body.reason, action=body.action)
+        ask = Asked(do="approve", by=call.actor, reason=body.reason, action=body.action, force=body.force)
         return await self._order(call, ask, f"action:{body.action}")
 
     async def cancel(self, call: Call) -> Ordered | Preview:
         """Call off."""
-        body: ApprovalBody = call.body
+        body: CancelBody = call.body
         ask = Asked(do="cancel", by=call.actor, reason=body.reason, action=body.action)
         return await self._order(call, ask, f"action:{body.action}")
 

@@ -1,6 +1,7 @@
-"""What people order. A person is not automation: no level and no pause stops them, the floor of a drain does.
+"""What people order. A person is not automation: no level and no pause stops them, floors and budgets do.
 
-What is refused says why: a hold line of op ``refused``, or a note ``refused``.
+What is refused says why: a hold line of op ``refused``, or a note ``refused``. A hold that goes over a limit by force
+says which in its ``budget``; no force takes a deployment's drain under its floor.
 """
 
 from collections.abc import Callable, Iterator
@@ -10,22 +11,19 @@ from msgspec.structs import replace
 from controller.core.faults import conditions
 from controller.core.fleet.fleet import Fleet
 from controller.core.fleet.kinds import REPAIRS, STARTED
-from controller.core.fleet.names import hold_id, token
+from controller.core.fleet.names import hold_id
 from controller.core.fleet.replicas import Life, Replica
 from controller.core.fleet.stimuli import Asked
-from controller.core.policy import pause
-from controller.core.policy.asked import exists, place, refuse, words
-from controller.core.policy.budget import repairs
-from controller.core.policy.place import gpus_of, node_of, place_of
-from controller.core.policy.policy import OWNER, is_able
-from controller.core.repairs import maintenance, undo, verdicts
-from controller.core.repairs.disruption import covering
+from controller.core.policy import budget, pause
+from controller.core.policy.asked import actions, exists, place, refuse, replicas, words
+from controller.core.policy.policy import OWNER
+from controller.core.repairs import approval, maintenance, undo, verdicts
 from controller.core.repairs.holds import lift
 from controller.core.repairs.release import call_off, let_go
 from controller.core.replicas import retire
 from controller.core.replicas.actions import move
 from vocab.events import rfc3339
-from vocab.lines import ActionLine, AnyLine, HoldLine, NoteLine, Subject
+from vocab.lines import AnyLine, HoldLine, NoteLine, Subject
 from vocab.states import ActionKind, ActionState, ClearsOn
 
 Lines = Iterator[AnyLine]
@@ -45,10 +43,25 @@ def _hold(fleet: Fleet, asked: Asked, now: float) -> Lines:
     if subject is None or not exists(fleet, subject):
         yield refuse(asked, "name a GPU or a node that is known", now)
         return
-    yield from (line for line in _held(fleet, asked, now) if line.id not in fleet.ledger.holds)
+    line = _held(fleet, asked, now)
+    if line.id not in fleet.ledger.holds:
+        yield _within_limits(fleet, line, asked, now)
 
 
-def _held(fleet: Fleet, asked: Asked, now: float) -> Iterator[HoldLine]:
+def _within_limits(fleet: Fleet, line: HoldLine, asked: Asked, now: float) -> HoldLine:
+    """The hold, or that a limit has no room for it; by force it goes over that limit, and says so."""
+    gpu = fleet.gpus.get(line.subject.gpu or "")
+    node = gpu.node if gpu is not None else line.subject.node or ""
+    broken = budget.cordons_of_person(fleet, line.subject, node, now) if line.op == "placed" else None
+    if broken is None:
+        return line
+    if asked.force:
+        return replace(line, budget=broken)
+    why = f"there is no room for it: {budget.words(broken)}; with force it is held all the same"
+    return replace(line, op="refused", reason=why, budget=broken)
+
+
+def _held(fleet: Fleet, asked: Asked, now: float) -> HoldLine:
     """A person's hold on the place that is named, whether or not it stands."""
     subject = place(asked) or Subject()
     reason = f"{asked.reason} ({asked.by})" if asked.by else asked.reason
@@ -63,9 +76,8 @@ def _held(fleet: Fleet, asked: Asked, now: float) -> Iterator[HoldLine]:
         clears_on=ClearsOn.PERSON,
     )
     if asked.owner == OWNER or asked.owner.startswith("agent:"):
-        yield replace(line, op="refused", reason=f"{asked.owner} is not a person's name to use")
-    else:
-        yield line
+        return replace(line, op="refused", reason=f"{asked.owner} is not a person's name to use")
+    return line
 
 
 def _lift(fleet: Fleet, asked: Asked, now: float) -> Lines:
@@ -89,50 +101,9 @@ def _lift(fleet: Fleet, asked: Asked, now: float) -> Lines:
             yield from call_off(fleet, incident, words(asked, "lifted"), now)
 
 
-def _approve(fleet: Fleet, asked: Asked, now: float) -> Lines:
-    found = _actions(fleet, asked, *REPAIRS)
-    waiting = [action for action in found if action.state is ActionState.WAITING]
-    if not waiting:
-        forbidden = next((action.why for action in found if action.state is ActionState.WOULD), None)
-        yield refuse(asked, f"it may not be done now: {forbidden}" if forbidden else "no such action waits", now)
-    for action in waiting:
-        against = _against(fleet, action)
-        if against is not None:
-            yield refuse(asked, against, now, action.subject)
-        else:
-            ledger = fleet.ledger
-            again = token(fleet.settings.epoch, ledger.number + 1 if ledger.epoch == fleet.settings.epoch else 1)
-            yield move(action, ActionState.ORDERED, words(asked, "approved"), now, token=again)
-
-
-def _against(fleet: Fleet, action: ActionLine) -> str | None:
-    """Why an approved repair still cannot be ordered now."""
-    if (paused := pause.why_on(fleet, _node_of(fleet, action) or "")) is not None:
-        return f"{paused}: resume first"
-    if action.of is ActionKind.POWER_CYCLE and action.subject.node not in fleet.powered:
-        return "power is not in our hands: a person must do it, then the condition clears"
-    incident = fleet.ledger.incidents.get(action.incident or "")
-    place = place_of(fleet, incident) if incident is not None else action.subject
-    node = node_of(fleet, incident) if incident is not None else None
-    if not is_able(fleet, node or action.subject.node or "", action.of):
-        return f"its node has no means for {action.of}: do it by hand, then the condition clears"
-    if incident is not None and (incident.id not in fleet.ledger.open_incidents or place is None or node is None):
-        return "its incident is closed"
-    if place is not None and covering(fleet, action.of, node or "", gpus_of(fleet, place)) is not None:
-        return "another repair is under way there: approve again when it has ended"
-    if repairs(fleet) is not None:
-        return "as many repairs as may be are under way: approve again when one has ended"
-    return None
-
-
-def _node_of(fleet: Fleet, action: ActionLine) -> str | None:
-    gpu = fleet.gpus.get(action.subject.gpu or "")
-    return gpu.node if gpu is not None else action.subject.node
-
-
 def _cancel(fleet: Fleet, asked: Asked, now: float) -> Lines:
     one = (ActionKind.START_REPLICA,) if asked.action is not None else ()
-    found = _actions(fleet, asked, ActionKind.DRAIN, ActionKind.VALIDATE, *REPAIRS, *one)
+    found = actions(fleet, asked, ActionKind.DRAIN, ActionKind.VALIDATE, *REPAIRS, *one)
     if not found:
         yield refuse(asked, "nothing of it is unfinished", now)
     for action in found:
@@ -150,20 +121,23 @@ def _release(fleet: Fleet, asked: Asked, now: float) -> Lines:
 
 
 def _drain(fleet: Fleet, asked: Asked, now: float) -> Lines:
-    known = _replicas(fleet, asked)
+    known = replicas(fleet, asked)
     going = [r for r in known if _is_asked_for(fleet, r)]
-    replicas = [r for r in known if fleet.life(r) is Life.RUN and r not in going and not (going and _starts(fleet, r))]
+    runs = [r for r in known if fleet.life(r) is Life.RUN and r not in going and not (going and _starts(fleet, r))]
     if place(asked) is not None:
-        yield from _hold(fleet, replace(asked, reason=f"drain: {asked.reason}"), now)
-    elif not replicas and not going:
+        held = list(_hold(fleet, replace(asked, reason=f"drain: {asked.reason}"), now))
+        yield from held
+        if any(isinstance(line, HoldLine) and line.op == "refused" for line in held):
+            return
+    elif not runs and not going:
         yield refuse(asked, "no such replica runs", now)
-    yield from _send_away(fleet, replicas, asked, now)
+    yield from _send_away(fleet, runs, asked, now)
     if asked.force:
         yield from _cut_short(fleet, known, asked, now)
 
 
-def _send_away(fleet: Fleet, replicas: list[Replica], asked: Asked, now: float) -> Lines:
-    for replica in replicas:
+def _send_away(fleet: Fleet, going: list[Replica], asked: Asked, now: float) -> Lines:
+    for replica in going:
         yield retire.ask(fleet, replica, words(asked, "asked for"), now)
 
 
@@ -179,7 +153,12 @@ def _maintain(fleet: Fleet, asked: Asked, now: float) -> Lines:
     else:
         said = f"maintenance until {rfc3339(asked.until)[:19]}Z: {asked.reason}"
         known = pause.maintained(fleet, asked.node)
-        line = known or next(iter(_held(fleet, replace(asked, owner=pause.MAINTENANCE, reason=said), now)))
+        line = known or _within_limits(
+            fleet, _held(fleet, replace(asked, owner=pause.MAINTENANCE, reason=said), now), asked, now
+        )
+        if line.op == "refused":
+            yield line
+            return
         reason = f"{said} ({asked.by})" if asked.by else said
         if known is None or (known.until, known.reason) != (asked.until, reason):
             yield replace(line, at=now, until=asked.until, reason=reason)
@@ -195,9 +174,9 @@ def _maintained(fleet: Fleet, asked: Asked, now: float) -> Lines:
         yield from maintenance.end(fleet, hold, words(asked, "maintenance ended"), now)
 
 
-def _cut_short(fleet: Fleet, replicas: list[Replica], asked: Asked, now: float) -> Lines:
+def _cut_short(fleet: Fleet, going: list[Replica], asked: Asked, now: float) -> Lines:
     """End drains that are under way before their time: what is open then ends with an error, as at the deadline."""
-    for replica in replicas:
+    for replica in going:
         for drain in fleet.ledger.of_subject(replica.subject, ActionKind.DRAIN):
             if drain.state in STARTED:
                 yield move(drain, ActionState.TIMED_OUT, words(asked, "cut short"), now)
@@ -245,7 +224,7 @@ DEEDS: dict[str, Callable[[Fleet, Asked, float], Lines]] = {
     "lift": _lift,
     "pause": pause.pause,
     "resume": pause.resume,
-    "approve": _approve,
+    "approve": approval.approve,
     "cancel": _cancel,
     "release": _release,
     "drain": _drain,
@@ -256,25 +235,3 @@ DEEDS: dict[str, Callable[[Fleet, Asked, float], Lines]] = {
     "maintain": _maintain,
     "maintained": _maintained,
 }
-
-
-def _actions(fleet: Fleet, asked: Asked, *kinds: ActionKind) -> list[ActionLine]:
-    """The unfinished actions that an order names: one, or those of a GPU, node, replica or incident."""
-    live = fleet.ledger.live(*kinds)
-    if asked.action is not None:
-        return [action for action in live if action.id == asked.action]
-    gpu = Subject(gpu=asked.gpu) if asked.gpu else None
-    incidents = set(fleet.ledger.incidents_of.get(gpu, ())) if gpu else {asked.incident} if asked.incident else set()
-    subjects = {Subject(node=asked.node)} if asked.node else {gpu} if gpu else set()
-    subjects |= {replica.subject for replica in _replicas(fleet, asked)}
-    return [action for action in live if action.incident in incidents or action.subject in subjects]
-
-
-def _replicas(fleet: Fleet, asked: Asked) -> list[Replica]:
-    if asked.replica is not None:
-        return [replica for replica in [fleet.roster.living.get(asked.replica)] if replica is not None]
-    if asked.gpu is not None:
-        return fleet.roster.on(asked.gpu)
-    if asked.deployment is not None:
-        return fleet.roster.of(asked.deployment)
-    return fleet.roster.at(asked.node) if asked.node is not None else []

@@ -30,6 +30,7 @@ class Move(msgspec.Struct, frozen=True, kw_only=True):
     where: Target
     to: Target | None = None
     waits: str | None = None
+    at_once: bool = True  # its drain begins now; else once its replacement is ready, or it can be spared
     requests: int = 0  # in flight on it now
     drain_s: float = 0.0  # the longest that it takes until it has gone
     start_s: float | None = None  # how long starts of its deployment took, in the middle; None: not known
@@ -74,7 +75,8 @@ def draw(before: Fleet, after: Fleet, order: str, lines: Sequence[AnyLine]) -> P
     struck = _replicas(before, [subject.replica for subject in disrupts])
     going = {replica.id: replica for replica in (*_replicas(before, [move.replica for move in moves]), *struck)}
     placed = tuple(hold for hold in holds if hold.op == "placed")
-    limits = [action.budget for action in actions if action.budget is not None]
+    limits = [line.budget for line in placed if line.budget is not None]
+    limits += [action.budget for action in actions if action.budget is not None]
     return Preview(
         order=order,
         refused=_refused(lines),
@@ -109,11 +111,11 @@ def _moves(fleet: Fleet, actions: Sequence[ActionLine]) -> list[Move]:
     for action in actions:
         if action.of is ActionKind.START_REPLICA and action.state in COMES:
             starts[action.deployment].append(action)
-    going = dict.fromkeys(a.subject.replica for a in actions if a.of in GOES and a.state in COMES)
-    return [_move(fleet, each, starts[each.deployment]) for each in _replicas(fleet, going)]
+    going = {a.subject.replica: a for a in actions if a.of in GOES and a.state in COMES}  # each with its last line
+    return [_move(fleet, each, going[each.id], starts[each.deployment]) for each in _replicas(fleet, going)]
 
 
-def _move(fleet: Fleet, replica: Replica, starts: list[ActionLine]) -> Move:
+def _move(fleet: Fleet, replica: Replica, last: ActionLine, starts: list[ActionLine]) -> Move:
     start, deployment = (starts.pop(0) if starts else None), fleet.deployments.get(replica.deployment)
     times = (deployment.prestop_s, deployment.drain_s, deployment.kill_s) if deployment is not None else ()
     to = start.target if start is not None else None
@@ -123,6 +125,7 @@ def _move(fleet: Fleet, replica: Replica, starts: list[ActionLine]) -> Move:
         where=Target(node=replica.node, gpus=replica.gpus, nodes=replica.places),
         to=to,
         waits=None if to is not None else start.why if start is not None else "nobody starts another",
+        at_once=last.state is not ActionState.WAITING,
         requests=_requests(replica),
         drain_s=sum(times),
         start_s=_usual_start_s(fleet, replica.deployment),

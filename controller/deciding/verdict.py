@@ -6,6 +6,7 @@ import msgspec
 
 from controller.store.change import KIND, subject_text
 from vocab.lines import ActionLine, AnyLine, HoldLine, NoteLine
+from vocab.states import ActionState
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -28,9 +29,17 @@ def verdict(lines: Sequence[AnyLine]) -> Verdict:
 def _word(line: AnyLine) -> str:
     about = subject_text(line.subject) or "fleet"
     if isinstance(line, HoldLine):
-        return f"hold {line.id} {line.op} on {about}"
+        return f"hold {line.id} {line.op} on {about}{_over(line)}"
     if isinstance(line, ActionLine):
-        return f"{line.of.value} {line.state.value} on {about}"
+        return f"{line.of.value} {line.state.value} on {about}{_over(line)}"
     if isinstance(line, NoteLine):
         return line.code
     return f"{KIND[type(line)]} of {about}"
+
+
+def _over(line: HoldLine | ActionLine) -> str:
+    """The limit that a person has gone over by force."""
+    placed = isinstance(line, HoldLine) and line.op == "placed"
+    ordered = isinstance(line, ActionLine) and line.state is ActionState.ORDERED
+    limit = line.budget if placed or ordered else None
+    return f", by force: {limit.used:g} of {limit.limit:g} {limit.of}" if limit is not None else ""

@@ -29,7 +29,8 @@ def _move(move: Move, names: Names) -> str:
     usual = f" (starts took {move.start_s:.0f} s)" if move.start_s is not None else ""
     goes = f"to {_place(move.to, names)}{usual}" if move.to else f"and its replacement waits: {move.waits}"
     flight = f", {_requests(move.requests)} in flight" if move.requests else ""
-    return f"Moves {move.replica} from {_place(move.where, names)} {goes}{flight}, gone within {move.drain_s:g} s"
+    once = "" if move.at_once else " once that is ready" if move.to else " once it can be spared"
+    return f"Moves {move.replica} from {_place(move.where, names)} {goes}{flight}, gone within {move.drain_s:g} s{once}"
 
 
 def _requests(number: int) -> str:

@@ -38,6 +38,7 @@ ORDERS: Mapping[str, Order] = {
         title="Hold",
         does="It takes no new work until the hold is lifted. What runs there goes on.",
         yes="Place the hold",
+        force="Hold it although a limit of the policy has no room for it",
     ),
     "lift": Order(
         route="delete_holds",
@@ -51,7 +52,7 @@ ORDERS: Mapping[str, Order] = {
         title="Drain",
         does="It is held, its replicas are started elsewhere, and then let end their requests and stop.",
         yes="Drain",
-        force="End a drain that is under way at once",
+        force="Go over the policy's limits, and end at once a drain that is under way",
     ),
     "release": Order(
         route="create_releases",
@@ -76,6 +77,7 @@ ORDERS: Mapping[str, Order] = {
         title="Approve",
         does="The action goes on as soon as its budget allows, and disrupts what is listed.",
         yes="Approve",
+        force="Do it although a deployment is then under its floor",
     ),
     "stop": Order(
         route="create_cancels",

@@ -17,7 +17,8 @@ requests and stop. Deployments stay at their floor: without a spare the drain wa
 @click.option("--node", help="Drain a whole node.")
 @click.option("--replica", help="Drain one replica.")
 @click.option("--reason", required=True, help="Why; it is shown to everybody.")
-@click.option("--force", is_flag=True, help="End a drain that is under way now; open requests end with an error.")
+@click.option("--force", is_flag=True, help="Go over a limit of the policy that has no room for it; end a drain that is"
+              " under way now: open requests end with an error.")  # fmt: skip
 @dry_run_option
 @url_option
 @json_option

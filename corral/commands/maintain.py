@@ -25,11 +25,12 @@ itself. Said again, it moves the end. `corral maintain list` shows those under w
 @click.option("--for", "lasts", type=Duration(), help="How long it takes: 90m, 3h, 2d.")
 @click.option("--end", is_flag=True, help="End it now.")
 @click.option("--reason", help="Why; it is shown to everybody.")
+@click.option("--force", is_flag=True, help="Also where a limit of the policy has no room for it.")
 @dry_run_option
 @url_option
 @json_option
-def command(node: str, until: float | None, lasts: float | None, end: bool, reason: str | None, dry_run: bool,
-            url: str, as_json: bool) -> None:  # fmt: skip
+def command(node: str, until: float | None, lasts: float | None, end: bool, reason: str | None, force: bool,
+            dry_run: bool, url: str, as_json: bool) -> None:  # fmt: skip
     """Begin, move, end or list."""
     if node == "list":
         _list(url, as_json=as_json)
@@ -44,7 +45,7 @@ def command(node: str, until: float | None, lasts: float | None, end: bool, reas
         said = f"{node}: its maintenance has ended"
     else:
         moment = until if until is not None else time.time() + (lasts or 0.0)
-        body = {"node": node, "until": moment, "reason": reason}
+        body = {"node": node, "until": moment, "reason": reason, "force": force}
         answer = order(url, "POST", "/api/v1/maintenances", body, dry_run=dry_run)
         said = f"{node}: maintenance until {_when(moment)}; watch its drain with: corral status"
     if answer is not None:

@@ -201,7 +201,8 @@ def test_events_as_json_is_one_event_a_line(controller: Controller) -> None:
 @pytest.mark.parametrize("name", [GPU, "aaaaaaaa", "0", "n1/0"])
 def test_a_gpu_is_found_by_any_name_that_means_one(controller: Controller, name: str) -> None:
     corral(controller, "hold", name, "--reason", "riser")
-    assert controller.asked[-1] == ("POST", "/api/v1/holds", {"subject": {"gpu": GPU}, "reason": "riser"})
+    body = {"subject": {"gpu": GPU}, "reason": "riser", "force": False}
+    assert controller.asked[-1] == ("POST", "/api/v1/holds", body)
 
 
 @pytest.mark.parametrize("name", ["GPU-", "7", "zzz", "n2/0"])

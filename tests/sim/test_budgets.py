@@ -1,7 +1,8 @@
 """No sequence of events, silences, restarts and orders breaks a budget, or takes a deployment under its floor by us.
 
 The real core in virtual time; ``Referee`` judges every line that it stores. Two nodes belong to a manager that closes
-places and evicts what runs there, is away now and then, forgets, and is overruled by people.
+places and evicts what runs there, is away now and then, forgets, and is overruled by people. Some replicas are groups
+over two nodes. People give orders with and without force, judge what was done, and adopt other policies meanwhile.
 """
 
 import msgspec
@@ -9,15 +10,26 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from controller.core.fleet.settings import Limits, Pool, Settings
-from controller.core.fleet.stimuli import Asked, Deployment, Managed, Managing, Reached, Replicas, Shaped, Stimulus
+from controller.core.fleet.settings import Limits, Pool, Rule, Settings
+from controller.core.fleet.stimuli import (
+    Adopted,
+    Asked,
+    Deployment,
+    Managed,
+    Managing,
+    NodeReported,
+    Reached,
+    Replicas,
+    Shaped,
+    Stimulus,
+)
 from tests.sim.node import START_S, Node
-from tests.sim.referee import Ground, Referee
+from tests.sim.referee import REPAIRS, Ground, Referee
 from tests.sim.world import World
 from vocab.lines import AnyLine
 from vocab.messages import ReplicaStatus
 from vocab.observations import Member, Owner
-from vocab.states import ActionKind
+from vocab.states import ActionKind, ActionState, Level
 
 GPUS = 3
 LIMITS = Limits(window_s=60.0, cordons=3, cordons_ratio=0.5, repairs=2, closed_ratio=0.5)
@@ -26,10 +38,19 @@ THEIRS = ("n5", "n6")
 POOLS = {"first": ("n1", "n2"), "second": ("n3", "n4"), "theirs": THEIRS}
 DOMAINS = {"rack": ("n2", "n3"), "switch": ("n1", "n2", "n3", "n4")}
 SETTINGS = Settings(limits=LIMITS, pools={"second": Pool(limits=msgspec.structs.replace(LIMITS, cordons=1))})
-CHAT = Deployment(name="chat", replicas=7, min_ready=5)
+STRICT = msgspec.structs.replace(LIMITS, cordons=1, repairs=1, window_s=300.0)
+POLICIES = {
+    "first": SETTINGS,
+    "strict": Settings(policy="strict", limits=STRICT),
+    "careful": Settings(policy="careful", limits=LIMITS, level=Level.CORDON),
+    "silent": Settings(policy="silent", limits=LIMITS, level=Level.OBSERVE),
+    "in shadow": Settings(policy="in shadow", limits=LIMITS, rules={"xid:79": Rule(shadow=True)}),
+}
+CHAT = Deployment(name="chat", replicas=5, min_ready=3)
 PAIR = Deployment(name="pair", replicas=1, gpus_per_replica=2, min_ready=1)
+WIDE = Deployment(name="wide", replicas=2, gpus_per_replica=2, nodes_per_replica=2, min_ready=1)
 PODS = Deployment(name="pods", replicas=4, min_ready=3, managed_by="kubernetes")
-DEPLOYMENTS = {each.name: each for each in (CHAT, PAIR, PODS)}
+DEPLOYMENTS = {each.name: each for each in (CHAT, PAIR, WIDE, PODS)}
 CODES = ("xid:79", "xid:95", "gpu_lost", "remap_failed", "ecc_uncorrectable", "xid:13", "nvlink_down", "xid:119")
 SECONDS = (2, 4, 10, 24, 64)
 
@@ -119,6 +140,7 @@ class Watched(World):
                 deployments=DEPLOYMENTS,
                 settings=SETTINGS,
                 is_lost=lambda gpu: gpu in self.nodes[gpus[gpu]].lost,
+                is_silent=lambda node: self.nodes[node].silent,
             )
         )
         self.owning = owning
@@ -133,7 +155,15 @@ class Watched(World):
     def tell(self, stimulus: Stimulus) -> list[AnyLine]:
         if isinstance(stimulus, Replicas):
             self.referee.heard(stimulus.node, stimulus.statuses, self.now)
-        return super().tell(stimulus)
+        elif isinstance(stimulus, NodeReported):
+            self.referee.booted(stimulus.facts.node, stimulus.facts.boot_id, self.now)
+        elif isinstance(stimulus, Adopted):
+            self.settings = self.referee.ground.settings = stimulus.settings
+        self.referee.asked = stimulus if isinstance(stimulus, Asked) else None
+        try:
+            return super().tell(stimulus)
+        finally:
+            self.referee.asked = None
 
     def _store(self, said: list[AnyLine]) -> list[AnyLine]:
         for line in said:
@@ -253,17 +283,42 @@ class Budgets(RuleBasedStateMachine):
         self.world.restart()
         self.world.run(4)
 
-    @rule(name=names, index=st.none() | indexes, after=seconds)
-    def drain(self, name: str, index: int | None, after: int) -> None:
+    @rule(name=names, index=st.none() | indexes, force=st.booleans(), after=seconds)
+    def drain(self, name: str, index: int | None, force: bool, after: int) -> None:
         """An operator's drain of a GPU or a node."""
         where = {"node": name} if index is None else {"gpu": self.world.nodes[name].gpus[index]}
-        self.world.ask("drain", reason="look", **where)
+        self.world.ask("drain", reason="look", force=force, **where)
         self.world.run(after)
 
-    @rule(name=names, index=st.none() | indexes, owner=st.sampled_from(("operator", "ops")), after=seconds)
-    def hold(self, name: str, index: int | None, owner: str, after: int) -> None:
+    @rule(
+        name=names,
+        index=st.none() | indexes,
+        owner=st.sampled_from(("operator", "ops")),
+        force=st.booleans(),
+        after=seconds,
+    )
+    def hold(self, name: str, index: int | None, owner: str, force: bool, after: int) -> None:
         where = {"node": name} if index is None else {"gpu": self.world.nodes[name].gpus[index]}
-        self.world.ask("hold", reason="look", owner=owner, **where)
+        self.world.ask("hold", reason="look", owner=owner, force=force, **where)
+        self.world.run(after)
+
+    @rule(name=names, lasts=st.sampled_from((10, 200)), force=st.booleans(), after=seconds)
+    def maintain(self, name: str, lasts: int, force: bool, after: int) -> None:
+        until = self.world.now + lasts
+        self.world.tell(Asked(do="maintain", by="ada", reason="fans", node=name, until=until, force=force))
+        self.world.run(after)
+
+    @rule(policy=st.sampled_from(sorted(POLICIES)), after=seconds)
+    def adopt(self, policy: str, after: int) -> None:
+        """Another policy, or the one before again, in the middle of whatever goes on."""
+        self.world.tell(Adopted(settings=POLICIES[policy], words=f"{policy} adopted at {self.world.now}"))
+        self.world.run(after)
+
+    @rule(verdict=st.sampled_from(("wrong", "right")), after=seconds)
+    def judge(self, verdict: str, after: int) -> None:
+        """People look at all that is open: many wrong ones send a rule back to shadow."""
+        for incident in self.world.core.view().incidents:
+            self.world.tell(Asked(do="close", by="ada", incident=incident.id, verdict=verdict))
         self.world.run(after)
 
     @rule(nth=st.integers(0, 9), force=st.booleans(), after=seconds)
@@ -273,9 +328,15 @@ class Budgets(RuleBasedStateMachine):
             self.world.ask("lift", hold=holds[nth % len(holds)].id, force=force, reason="because")
         self.world.run(after)
 
-    @rule(name=names, index=indexes, do=st.sampled_from(("release", "set_healthy", "cancel", "approve")), after=seconds)
-    def order(self, name: str, index: int, do: str, after: int) -> None:
-        self.world.ask(do, reason="because", gpu=self.world.nodes[name].gpus[index])
+    @rule(
+        name=names,
+        index=indexes,
+        do=st.sampled_from(("release", "set_healthy", "cancel", "approve")),
+        force=st.booleans(),
+        after=seconds,
+    )
+    def order(self, name: str, index: int, do: str, force: bool, after: int) -> None:
+        self.world.ask(do, reason="because", gpu=self.world.nodes[name].gpus[index], force=force)
         self.world.run(after)
 
     @rule(do=st.sampled_from(("undo", "discard_backlog", "pause", "resume")), after=seconds)
@@ -283,11 +344,13 @@ class Budgets(RuleBasedStateMachine):
         self.world.tell(Asked(do=do, by="ada", reason="because", since_s=100.0))
         self.world.run(after)
 
-    @rule(do=st.sampled_from(("approve", "cancel")), nth=st.integers(0, 9), after=seconds)
-    def order_on_an_action(self, do: str, nth: int, after: int) -> None:
+    @rule(do=st.sampled_from(("approve", "cancel")), nth=st.integers(0, 9), force=st.booleans(), after=seconds)
+    def order_on_an_action(self, do: str, nth: int, force: bool, after: int) -> None:
         live = self.world.core.view().actions
+        if do == "approve":  # what cannot be approved is refused at once
+            live = tuple(action for action in live if action.state is ActionState.WAITING and action.of in REPAIRS)
         if live:
-            self.world.ask(do, action=live[nth % len(live)].id, reason="because")
+            self.world.ask(do, action=live[nth % len(live)].id, reason="because", force=force)
         self.world.run(after)
 
     @rule(

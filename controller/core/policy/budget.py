@@ -1,14 +1,16 @@
 """The budget: what every harmful act must fit into. Each question answers None (it fits) or the limit it breaks.
 
-Only harmful acts ask; lifting, releasing and replacing never do.
+Only harmful acts ask, of automation and of people alike; lifting, releasing and replacing never do. A person may go
+over a limit by force (``core.operator``, ``core.repairs.approval``), and counts in it all the same.
 """
 
+from collections.abc import Sequence
 from math import ceil
 
 from controller.core.fleet.fleet import Fleet
 from controller.core.fleet.kinds import REPAIRS, STARTED
+from controller.core.fleet.ledger import AGENT
 from controller.core.fleet.replicas import Life, Replica, is_leaving
-from controller.core.policy.policy import OWNER
 from vocab.lines import Budget, HoldLine, Subject
 from vocab.states import Health, NodeState
 
@@ -22,23 +24,33 @@ def cordons(fleet: Fleet, place: Subject, node: str, now: float) -> Budget | Non
 
     A node counts once, however many of its GPUs are held: what takes a whole node is one fault. On the node itself,
     GPUs that still answer count: more than half of them (two always) at once look like a mistake. Counted is what was
-    newly held within the window and is held still; what a person looked at and discarded begins the count anew.
+    newly held within the window and is held still, by the policy and by people (a fence is no hold of its own: the
+    policy confirms it, or it ends); what a person looked at and discarded begins the count anew.
     """
     recent = _recent(fleet, now)
-    return _of_node(fleet, recent, place, node, now) or _of_scopes(fleet, recent, node)
+    return _of_node(fleet, recent, place, node) or _of_scopes(fleet, recent, node)
+
+
+def cordons_of_person(fleet: Fleet, place: Subject, node: str, now: float) -> Budget | None:
+    """As ``cordons``, for a person's hold: one on what is out of service already takes nothing more out of it."""
+    out = [*fleet.ledger.standing(place), *fleet.ledger.standing(Subject(node=node))]
+    if any(not hold.owner.startswith(AGENT) for hold in out):
+        return None
+    return cordons(fleet, place, node, now)
 
 
 def _recent(fleet: Fleet, now: float) -> list[HoldLine]:
     since = max(now - fleet.settings.limits.window_s, fleet.ledger.discarded_at)
-    holds = fleet.ledger.holds.values()
-    return [hold for hold in holds if hold.owner == OWNER and hold.incident is not None and hold.at > since]
+    return [hold for hold in fleet.ledger.holds.values() if hold.at > since and not hold.owner.startswith(AGENT)]
 
 
-def _of_node(fleet: Fleet, recent: list[HoldLine], place: Subject, node: str, now: float) -> Budget | None:
+def _of_node(fleet: Fleet, recent: list[HoldLine], place: Subject, node: str) -> Budget | None:
     if place.gpu is None or fleet.health(place.gpu) is Health.LOST:
         return None
     gpus = [gpu.identity.uuid for gpu in fleet.gpus_at(node)]
     held = {hold.subject.gpu for hold in recent}
+    if place.gpu in held or any(hold.subject.node == node for hold in recent):
+        return None  # it is counted already
     used = [gpu for gpu in gpus if gpu in held and fleet.health(gpu) is not Health.LOST]
     limits = fleet.settings.limits_of(fleet.pool_of(node))
     limit = max(TWO_ALWAYS, int(limits.node_ratio * len(gpus)))
@@ -97,14 +109,26 @@ def floor(fleet: Fleet, replica: Replica) -> Budget | None:
     replica that does not step, or whose GPU is lost, serves nobody: taking it away costs nothing. Of one whose node
     has fallen silent nobody knows: it is not counted on.
     """
-    deployment = fleet.deployments.get(replica.deployment)
-    if deployment is None or not replica.is_stepping or is_lost(fleet, replica):
-        return None
-    others = [other for other in fleet.roster.of(replica.deployment) if other.id != replica.id]
-    serving = [other for other in others if _serves(fleet, other)]
-    if len(serving) >= deployment.min_ready:
-        return None
-    return Budget(limit=deployment.min_ready, used=len(serving), of=f"replicas of {deployment.name} that serve")
+    return floors(fleet, (replica,))
+
+
+def floors(fleet: Fleet, going: Sequence[Replica]) -> Budget | None:
+    """As ``floor``, without all of these at once: of the first deployment that would have too few left."""
+    gone = {replica.id for replica in going}
+    for replica in going:
+        deployment = fleet.deployments.get(replica.deployment)
+        if deployment is None or not replica.is_stepping or is_lost(fleet, replica):
+            continue
+        others = [other for other in fleet.roster.of(replica.deployment) if other.id not in gone]
+        serving = sum(_serves(fleet, other) for other in others)
+        if serving < deployment.min_ready:
+            return Budget(limit=deployment.min_ready, used=serving, of=f"replicas of {deployment.name} that serve")
+    return None
+
+
+def words(broken: Budget) -> str:
+    """The limit, for whoever is refused."""
+    return f"{broken.used:g} of {broken.limit:g} {broken.of}"
 
 
 def is_lost(fleet: Fleet, replica: Replica) -> bool:

@@ -27,6 +27,7 @@ from vocab.units import KIND
 
 ASKED = "operator/drain"
 SURPLUS = "deployment/surplus"
+COMES = "its replacement is starting"
 
 
 class Errand(msgspec.Struct, frozen=True):
@@ -88,7 +89,21 @@ def asked(fleet: Fleet, now: float) -> Iterator[ActionLine]:
             if action.rule != ASKED and may_act_on(fleet, replica, ActionKind.DRAIN, now).leave is not Leave.GO:
                 continue
             for line in when_spared(fleet, replica, Errand(action.rule), now):
-                yield from unless_said(fleet, replace(line, id=action.id))
+                drawn = replace(line, id=action.id)
+                if action.rule == ASKED and drawn.state is ActionState.WAITING:
+                    yield from _if_other(action, drawn)
+                else:
+                    yield from unless_said(fleet, drawn)
+
+
+def _if_other(known: ActionLine, drawn: ActionLine) -> Iterator[ActionLine]:
+    """A person's drain that goes on waiting, where it waits for something else now: `corral status` says for what.
+
+    That the replacement of one that was just asked for starts is as it should be, and not said.
+    """
+    is_usual = drawn.why == COMES and known.budget is None
+    if (drawn.why, drawn.budget) != (known.why, known.budget) and not is_usual:
+        yield drawn
 
 
 def ask(fleet: Fleet, replica: Replica, why: str, now: float) -> ActionLine:
@@ -136,6 +151,8 @@ def when_spared(fleet: Fleet, replica: Replica, errand: Errand, now: float) -> I
         why = f"its owner ({owner}) is asked to end it"
     if deployment is not None and replica.is_stepping:
         if _is_replacement_coming(fleet, deployment):
+            if errand.rule == ASKED:
+                yield _drain(fleet, replica, errand, ActionState.WAITING, COMES, now)
             return
         if _is_replaced(fleet, deployment):
             why = "its replacement is ready"

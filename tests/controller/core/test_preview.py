@@ -30,7 +30,7 @@ def test_a_drain_names_who_goes_where_to_what_is_in_flight_and_how_long_it_takes
     assert (move.replica, move.where.gpus, move.requests) == (replica.replica, replica.gpus, 7)
     assert move.to is not None
     assert move.to.gpus[0] not in {gpu for each in world.core.view().replicas for gpu in each.gpus}
-    assert (move.drain_s, move.start_s) == (135.0, 4.0)
+    assert (move.drain_s, move.start_s, move.at_once) == (135.0, 4.0, False)
     assert [(f.deployment, f.ready, f.without, f.min_ready) for f in seen.floors] == [("chat", 4, 3, 3)]
     assert [hold.subject.gpu for hold in seen.held] == [replica.gpus[0]]
     assert (seen.requests, seen.longest_s) == (7, 135.0)
@@ -42,6 +42,7 @@ def test_a_drain_without_a_spare_says_what_its_replacement_waits_for(make_world:
     assert move.to is None
     assert move.waits is not None
     assert "no GPU is free" in move.waits
+    assert not move.at_once, "it stays until it can be spared"
 
 
 def test_of_a_group_it_names_the_nodes_that_all_of_it_leaves_together(make_world: MakeWorld) -> None:
@@ -80,10 +81,14 @@ def test_an_approval_names_all_that_the_repair_takes_and_the_budget(make_world: 
     node.hit(idle, "xid:79", world.now)
     world.run(10)
     (waiting,) = [action for action in world.core.view().actions if action.of is ActionKind.REBOOT_NODE]
-    seen = ahead(world, "approve", action=waiting.id)
+    assert "0 of 3 replicas of chat" in str(ahead(world, "approve", action=waiting.id).refused)
+    seen = ahead(world, "approve", action=waiting.id, force=True)
     assert {subject.replica for subject in seen.disrupts} >= {each.replica for each in replicas}
     assert [(f.deployment, f.ready, f.without) for f in seen.floors] == [("chat", 4, 0)]
-    assert [(budget.of, budget.limit, budget.used) for budget in seen.budgets] == [("repairs at one time", 2, 1)]
+    assert [(budget.of, budget.limit, budget.used) for budget in seen.budgets] == [
+        ("replicas of chat that serve", 3, 0),
+        ("repairs at one time", 2, 1),
+    ]
     assert seen.longest_s == 1200.0
 
 

@@ -85,7 +85,7 @@ def test_a_node_that_we_boot_is_not_lost_and_not_held_for_it(make_world: MakeWor
     node = world.nodes["n1"]
     node.hit(node.gpus[7], "xid:79", world.now)
     world.run(40)
-    world.ask("approve", gpu=node.gpus[7], reason="now")
+    world.ask("approve", gpu=node.gpus[7], reason="now", force=True)
     assert [line.subject.node for line in world.ordered(ActionKind.REBOOT_NODE)] == ["n1"]
     node.silent = True
     for _ in range(10):
@@ -104,7 +104,7 @@ def test_a_node_whose_ordered_boot_never_ends_is_lost_after_its_time(make_world:
     node = world.nodes["n1"]
     node.hit(node.gpus[7], "xid:79", world.now)
     world.run(40)
-    world.ask("approve", gpu=node.gpus[7], reason="now")
+    world.ask("approve", gpu=node.gpus[7], reason="now", force=True)
     node.silent = True
     world.run(REBOOT_TTL_S + 10)
     for by in ("gateway:g1", "controller"):

@@ -57,14 +57,14 @@ def indexes(target: Target | None) -> list[int]:
 def test_members_stay_in_one_island_though_gpus_of_lower_index_are_free() -> None:
     world = wired((8, (4, 4), 8))
     for index in (0, 2, 3):
-        world.ask("hold", gpu=f"GPU-n0-{index}", reason="a new cable")
+        world.ask("hold", gpu=f"GPU-n0-{index}", reason="a new cable", force=True)
     assert indexes(place(world, 2)) == [4, 5]
 
 
 def test_within_an_island_they_stay_on_one_numa_node() -> None:
     world = wired((8, (8,), 4))
     for index in (0, 1, 2):
-        world.ask("hold", gpu=f"GPU-n0-{index}", reason="a new cable")
+        world.ask("hold", gpu=f"GPU-n0-{index}", reason="a new cable", force=True)
     assert indexes(place(world, 2)) == [4, 5]
     assert indexes(place(world, 1)) == [3]
 
@@ -74,7 +74,7 @@ def test_a_node_with_a_whole_island_goes_before_a_fuller_one_and_over_islands_is
     target = place(world, 4)
     assert target is not None
     assert target.node == "n1"
-    world.ask("hold", node="n1", reason="moves")
+    world.ask("hold", node="n1", reason="moves", force=True)
     assert place(world, 4) == Target(node="n0", gpus=tuple(f"GPU-n0-{index}" for index in range(4)))
 
 
@@ -126,7 +126,7 @@ def test_the_place_is_that_of_the_least_rank_of_all_nodes(
     world = wired(*shapes, deployments=(chat,))
     for node, index in sorted(held):
         if node < len(shapes) and index < shapes[node][0]:
-            world.ask("hold", gpu=f"GPU-n{node}-{index}", reason="a new cable")
+            world.ask("hold", gpu=f"GPU-n{node}-{index}", reason="a new cable", force=True)
     asked = Deployment(name="chat", gpus_per_replica=wanted)
     fleet = world.core._fleet
     search = _Search(fleet, asked, name, world.now, frozenset(), spares=True)

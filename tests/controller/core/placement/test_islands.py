@@ -74,7 +74,7 @@ def test_a_gpu_that_its_fabric_has_not_taken_in_is_in_no_island_but_takes_work_o
     assert target is not None
     assert "GPU-n1-0" not in target.gpus
     for gpu in node.gpus[1:]:
-        world.ask("hold", gpu=gpu, reason="mine")
+        world.ask("hold", gpu=gpu, reason="mine", force=True)
     assert place(world, Deployment(name="one")) == Target(node="n1", gpus=("GPU-n1-0",))
 
 

@@ -191,7 +191,7 @@ def test_an_approved_reboot_is_ordered_and_its_refusal_is_told(world: World, nod
     node.hit(node.gpus[0], "xid:79", world.now, fence=True)
     world.run(40)
     waiting = world.actions(REBOOT)[-1]
-    lines = world.ask("approve", action=waiting.id, reason="tonight")
+    lines = world.ask("approve", action=waiting.id, reason="tonight", force=True)
     [said] = [line for line in lines if getattr(line, "id", None) == waiting.id]
     assert said.state is ActionState.ORDERED
     assert said.token != waiting.token
@@ -207,7 +207,7 @@ def test_a_reboot_that_nobody_answers_times_out_and_is_asked_for_again(world: Wo
     node.hit(node.gpus[0], "xid:79", world.now, fence=True)
     world.run(40)
     node.answered.add(world.actions(REBOOT)[-1].id)
-    world.ask("approve", gpu=node.gpus[0])
+    world.ask("approve", gpu=node.gpus[0], force=True)
     world.run(1300)
     assert states(world, REBOOT)[2] is ActionState.TIMED_OUT
     assert world.actions(REBOOT)[-1].state is ActionState.WAITING
@@ -221,7 +221,7 @@ def test_one_reboot_covers_two_faults_of_a_node(world: World, node: Node) -> Non
     first, second = {line.id for line in world.actions(REBOOT)}
     assert set(states(world, REBOOT)) == {ActionState.WAITING}
     node.answered.update({first, second})
-    world.ask("approve", action=first)
+    world.ask("approve", action=first, force=True)
     world.run(4)
     covered = [line for line in world.actions(REBOOT) if line.state is ActionState.COVERED]
     assert [(line.id, line.covered_by) for line in covered] == [(second, first)]
