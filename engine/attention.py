@@ -30,8 +30,8 @@ class Backend(Protocol):
         """Fill blocks with zeros, behind what was launched: what is no number there would spread to who comes next."""
         ...
 
-    def attend(self, layer: int, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-        """Store ``k``, ``v`` (T, kv_heads, head_dim); answer ``q`` (T, heads, head_dim) in its shape, causally."""
+    def attend(self, layer: int, q: torch.Tensor, kv: torch.Tensor) -> torch.Tensor:
+        """Store ``kv`` (T, 2 kv_heads, head_dim), keys and then values; answer ``q`` (T, heads, head_dim) causally."""
         ...
 
 

@@ -49,7 +49,7 @@ def _as_float(allowed: torch.Tensor) -> torch.Tensor:
 
 
 class GatherBackend:
-    """The paged cache of all layers on one device, (layer, 2, block, BLOCK * kv_heads * head_dim)."""
+    """The paged cache of all layers on one device, (layer, block, BLOCK * 2 * kv_heads * head_dim)."""
 
     block = BLOCK
 
@@ -70,12 +70,14 @@ class GatherBackend:
         self._fold = heads // kv_heads
         # Zeros, not empty: masked places are multiplied by 0, and 0 times a stray NaN would spread (hence ``wipe``).
         # Of numpy, not torch: its zeros are pages that cost no memory until they are written.
-        shape = (layers, 2, blocks, BLOCK * kv_heads * head_dim)
+        shape = (layers, blocks, BLOCK * 2 * kv_heads * head_dim)
         if self._device.type == "cpu":
             raw = np.zeros((*shape[:-1], shape[-1] * dtype.itemsize), np.uint8)
             self._cache = torch.from_numpy(raw).view(dtype)
         else:
             self._cache = torch.zeros(shape, dtype=dtype, device=self._device)
+        self._blocks = list(self._cache)  # by layer; and the same by token
+        self._tokens = [half.view(-1, 2 * kv_heads, head_dim) for half in self._blocks]
         self._slots = torch.empty(0, dtype=torch.int64)
         self._groups: list[_Group] = []
         self.decodes_only = False
@@ -94,20 +96,19 @@ class GatherBackend:
 
     def wipe(self, blocks: list[int]) -> None:
         """See Backend."""
-        self._cache[:, :, blocks] = 0
+        self._cache[:, blocks] = 0
 
-    def attend(self, layer: int, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    def attend(self, layer: int, q: torch.Tensor, kv: torch.Tensor) -> torch.Tensor:
         """See Backend."""
-        keys, values = self._cache[layer]
-        keys.view(-1, self._kv_heads, self._dim).index_copy_(0, self._slots, k)
-        values.view(-1, self._kv_heads, self._dim).index_copy_(0, self._slots, v)
+        self._tokens[layer].index_copy_(0, self._slots, kv)
+        blocks = self._blocks[layer]
         if len(self._groups) == 1:
-            return self._answer(self._groups[0], q, keys, values)
-        return torch.cat([self._answer(group, q[group.rows], keys, values) for group in self._groups])
+            return self._answer(self._groups[0], q, blocks)
+        return torch.cat([self._answer(group, q[group.rows], blocks) for group in self._groups])
 
-    def _answer(self, group: _Group, q: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
-        k = self._gather(group, keys)
-        v = self._gather(group, values)
+    def _answer(self, group: _Group, q: torch.Tensor, blocks: torch.Tensor) -> torch.Tensor:
+        picked = blocks.index_select(0, group.tables).view(group.batch, -1, 2, self._kv_heads, self._dim)
+        k, v = picked.transpose(1, 3).unbind(2)  # (batch, kv_heads, tokens, head_dim)
         if group.count == 1:
             folded = q.view(group.batch, self._kv_heads, self._fold, self._dim)
             return scaled_dot_product_attention(folded, k, v, attn_mask=group.mask).reshape(q.shape)
@@ -117,11 +118,6 @@ class GatherBackend:
         out = scaled_dot_product_attention(folded, k, v, attn_mask=group.mask)
         out = out.view(self._kv_heads, self._fold, group.count, self._dim).permute(2, 0, 1, 3)
         return out.reshape(q.shape)
-
-    def _gather(self, group: _Group, half: torch.Tensor) -> torch.Tensor:
-        """(batch, kv_heads, width * BLOCK, head_dim) of the group's tables."""
-        picked = half.index_select(0, group.tables)
-        return picked.view(group.batch, group.width * BLOCK, self._kv_heads, self._dim).transpose(1, 2)
 
 
 def _slots(span: Span) -> list[int]:

@@ -156,12 +156,11 @@ class PagedBackend:
         """See Backend."""
         self._cache.view(*self._cache.shape[:2], -1, BLOCK, *self._cache.shape[3:])[:, :, blocks] = 0
 
-    def attend(self, layer: int, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    def attend(self, layer: int, q: torch.Tensor, kv: torch.Tensor) -> torch.Tensor:
         """See Backend: for a model that turns its heads itself."""
         slots = self._slots.device[: self._tokens].long()
-        keys, values = self._cache[layer]
-        keys.index_copy_(0, slots, k)
-        values.index_copy_(0, slots, v)
+        for half, new in zip(self._cache[layer], kv.chunk(2, dim=1), strict=True):
+            half.index_copy_(0, slots, new)
         return self.answer(layer, q.contiguous())
 
     def _splits(self, rows: int) -> int:

@@ -4,16 +4,27 @@ The plain ``Model`` is what it must equal, up to the rounding of sums (tests hol
 """
 
 import torch
-from torch.nn.functional import embedding, linear
+from torch.nn.functional import embedding
 
 from engine.attention import Backend
 from engine.cuda import kernels
 from engine.cuda.attention import PagedBackend
-from engine.model import Model
+from engine.model import Gated, Layer, Make, Model, of_layer
+
+
+class FusedLayer(Layer):
+    """One layer whose gate is a kernel."""
+
+    def _gated(self, weight: torch.Tensor, make: Make) -> Gated:
+        both = make("gate_up", weight, None)
+        return lambda x: kernels.silu_mul(both(x))
 
 
 class FusedModel(Model):
     """The same weights on a ``PagedBackend``."""
+
+    def _layer(self, number: int) -> Layer:
+        return FusedLayer(of_layer(self._weights, number))
 
     def forward(self, tokens: torch.Tensor, positions: torch.Tensor, backend: Backend) -> torch.Tensor:
         """See Model."""
@@ -22,11 +33,9 @@ class FusedModel(Model):
         x = embedding(tokens, self._weights["embed"])
         residual: torch.Tensor | None = None
         for number, layer in enumerate(self._layers):
-            x, residual = kernels.add_norm(x, residual, layer["attention_norm"], eps)
-            joined = linear(x, layer["qkv"], layer.get("qkv_bias"))
-            norms = (layer["q_norm"], layer["k_norm"]) if self.arch.qk_norm else None
-            q = backend.store(number, joined, positions, turn, norms, eps)
-            x = linear(backend.answer(number, q).view(len(x), -1), layer["out"])
-            x, residual = kernels.add_norm(x, residual, layer["feed_norm"], eps)
-            x = linear(kernels.silu_mul(linear(x, layer["gate_up"])), layer["down"])
+            x, residual = kernels.add_norm(x, residual, layer.attention_norm, eps)
+            q = backend.store(number, layer.qkv(x), positions, turn, layer.norms, eps)
+            x = layer.out(backend.answer(number, q).view(len(x), -1))
+            x, residual = kernels.add_norm(x, residual, layer.feed_norm, eps)
+            x = layer.down(layer.gated(x))
         return x if residual is None else x + residual

@@ -51,7 +51,7 @@ class Case:
             plain(q, self.keys[number], self.values[number], start)
             for q, (number, start, _) in zip(queries, spans, strict=True)
         ]
-        found = self.backend.attend(1, torch.cat(queries), k, v)
+        found = self.backend.attend(1, torch.cat(queries), torch.cat((k, v), dim=1))
         torch.testing.assert_close(found, torch.cat(wanted), rtol=1e-4, atol=1e-5)
 
 
@@ -78,7 +78,7 @@ def test_layers_do_not_mix() -> None:
     case.attend([(0, 0, 19)])
     step = Step((Span(case.sequences[0], 0, 19),))
     case.backend.plan(step)
-    case.backend.attend(0, case.made(19, HEADS), case.made(19, KV_HEADS), case.made(19, KV_HEADS))
+    case.backend.attend(0, case.made(19, HEADS), case.made(19, 2 * KV_HEADS))
     case.attend([(0, 19, 1)])
 
 

@@ -17,20 +17,29 @@ def test_a_packed_matrix_multiplies_as_it_did(rows: int, biased: bool) -> None:
     dice = torch.Generator().manual_seed(1)
     weight, x, bias = (torch.randn(*shape, generator=dice) for shape in ((96, 40), (rows, 40), (96,)))
     wanted = torch.nn.functional.linear(x, weight, bias if biased else None)
-    torch.testing.assert_close(Packed(weight)(x, bias if biased else None), wanted, rtol=1e-4, atol=1e-4)
+    packed = Packed(weight, bias if biased else None)
+    other = torch.randn(rows, 96, generator=dice)
+    for found, expected in (
+        (packed(x), wanted),
+        (packed.silu(x), torch.nn.functional.silu(wanted)),
+        (packed.plus(x, other), wanted + other),
+        (packed.times(x, other), wanted * other),
+    ):
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+    assert packed.plain.equal(weight)
 
 
 def test_an_int8_matrix_multiplies_nearly_as_it_did() -> None:
     dice = torch.Generator().manual_seed(1)
     weight, x, bias = (torch.randn(*shape, generator=dice) for shape in ((96, 40), (8, 40), (96,)))
     wanted = torch.nn.functional.linear(x, weight, bias)
-    found = Int8(weight, bias)(x, None)
+    found = Int8(weight, bias)(x)
     assert float((found - wanted).norm() / wanted.norm()) < 0.02
 
 
 def test_large_values_do_not_overflow() -> None:
     weight, x = torch.full((16, 512), 3.0), torch.full((4, 512), 5.0)
-    torch.testing.assert_close(Int8(weight)(x, None), x @ weight.t(), rtol=0.02, atol=0.0)
+    torch.testing.assert_close(Int8(weight)(x), x @ weight.t(), rtol=0.02, atol=0.0)
 
 
 class Watched:
@@ -40,9 +49,9 @@ class Watched:
         self._head = head
         self.rows: list[int] = []
 
-    def __call__(self, x: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
         self.rows.append(len(x))
-        return self._head(x, bias)
+        return self._head(x)
 
 
 def test_only_steps_without_a_prompt_run_in_int8(tiny_model: Path) -> None:
