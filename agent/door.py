@@ -7,6 +7,8 @@ kernel checks by the caller's credentials.
 
 import asyncio
 import logging
+import os
+import socket
 from pathlib import Path
 
 from aiohttp import web
@@ -30,10 +32,26 @@ async def open_door(app: web.Application, run_dir: Path) -> web.AppRunner | None
     runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=2.0)
     await runner.setup()
     try:
-        await web.UnixSite(runner, str(path)).start()
-        await asyncio.to_thread(path.chmod, MODE)
+        door = await asyncio.to_thread(bound, path)
+        await web.SockSite(runner, door).start()
     except OSError as error:
         await runner.cleanup()
         log.warning("no socket for tools on this node: %s", error.strerror or error, extra={"path": str(path)})
         return None
     return runner
+
+
+def bound(path: Path) -> socket.socket:
+    """A socket that nobody else can open at any moment: its mode is on it before it has a name. Raises OSError."""
+    if path.is_socket():
+        path.unlink()  # of an agent that was killed
+    door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        os.fchmod(door.fileno(), MODE)  # Linux takes the name's mode from here, less the umask
+        door.bind(str(path))
+        path.chmod(MODE)
+    except BaseException:
+        door.close()
+        raise
+    door.setblocking(False)
+    return door

@@ -77,6 +77,7 @@ class Turns:
             listening.cancel()
 
     def _was_deaf(self, seconds: float) -> None:
+        self._export.was_deaf(seconds)
         self._mind.was_deaf(seconds, self._steady.now())
 
     async def _think(self) -> None:
@@ -128,6 +129,8 @@ class Turns:
         for order in await self._shared.inbox.look():
             order.succeed()
         found = await self._shared.arrived(1 if self._one_by_one else GROUP)
+        for node in self._shared.sightings.waited_for():
+            self._mind.knock(node, self._steady.now())
         self._one_by_one = self._one_by_one and any(each.row is not None for each in found)
         return found
 
@@ -153,9 +156,9 @@ class Turns:
                 await asyncio.sleep(0)
                 now, began = self._steady.now(), time.perf_counter()
             await self._hear(submission, now)
-        now = self._steady.now()
         if late_s := self._ear.listened():
-            self._mind.was_deaf(late_s, now)
+            self._was_deaf(late_s)
+        now = self._steady.now()
         self._mind.tick(now)
         await self._commit(taken, now)
         for submission in taken:

@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 EVERY_S = 2.0
 YOUNG_S = 6.0  # what is older than three rows says nothing of now
 PRESENT_S = 10.0  # a controller that has written no row for so long is not there
+LATE_S = 3.0  # a row that comes later than that is late: what its controller heard meanwhile is not known yet
 
 
 class Seen(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -52,6 +53,8 @@ class Sightings:
         self._latest: dict[str, float] = {}  # of each node: the stamp of its latest report, whoever had it
         self._known: dict[str, int] = {}  # of each other controller: its last row that we read
         self._present: dict[str, float] = {}  # when we did
+        self._told_by: dict[str, str] = {}  # of each node that reports to another controller: which
+        self._waited_at = 0.0
         self._moved = asyncio.Event()
 
     def note(self, submission: Submission) -> None:
@@ -66,6 +69,7 @@ class Sightings:
         merged = _merged(before[0], batch) if before is not None else replace(batch, items=(), facts=None)
         self._batches[batch.node] = merged, now
         self._latest[batch.node] = batch.at
+        self._told_by.pop(batch.node, None)
         if batch.replicas is not None:
             self._moved.set()  # a drain may wait for it
 
@@ -111,10 +115,23 @@ class Sightings:
             news = [batch for batch in seen.batches if not self._is_late(batch)]
             for batch in news:
                 self._latest[batch.node] = batch.at
+                self._told_by[batch.node] = row.controller
                 self._reports.take(batch)
             found += [Submission(batch=batch) for batch in news]
             found += [Submission(stimuli=seen.stimuli)] if seen.stimuli else []
         return found
+
+    def waited_for(self) -> list[str]:
+        """Once a second: the nodes that report to a controller whose next row is late.
+
+        They may have reported there: until that controller counts as gone, its lateness is not their silence.
+        """
+        now = self._clock.monotonic()
+        late = {name for name, at in self._present.items() if LATE_S < now - at <= PRESENT_S}
+        if not late or now - self._waited_at < 1.0:
+            return []
+        self._waited_at = now
+        return [node for node, name in self._told_by.items() if name in late]
 
     def _is_late(self, batch: Batch) -> bool:
         """Whether the node has said something newer elsewhere. A stamp far behind is of a clock that was set back."""

@@ -59,7 +59,7 @@ class Writer:
             yield cast("AsyncConnection", Inline(self._connection))
             await self._aside(self._commit)
         except BaseException:
-            await self._aside(self._give_up)
+            await self._surely(self._give_up)
             raise
 
     async def close(self) -> None:
@@ -73,6 +73,14 @@ class Writer:
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="commit")
         await asyncio.get_running_loop().run_in_executor(self._thread, act)
+
+    async def _surely(self, act: Callable[[], None]) -> None:
+        """Have it done before anybody else uses the connection, however often the caller is cancelled meanwhile."""
+        doing = asyncio.ensure_future(self._aside(act))
+        while not doing.done():
+            with suppress(asyncio.CancelledError):  # whoever cancels gets the error that led here
+                await asyncio.wait([doing])
+        doing.result()
 
     def _begins_at_once(self) -> bool:
         """Whether nobody had the lock; the connection is the thread's to open."""

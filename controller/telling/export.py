@@ -120,8 +120,8 @@ class Export(Exposition):
         snapshot = self.snapshot()
         return self._text(snapshot, self._told(snapshot))
 
-    def _told(self, snapshot: Snapshot | None) -> tuple[Told | None, bytes]:
-        """Of the nodes and of their reports' ages. It changes nothing that the loop uses."""
+    def _told(self, snapshot: Snapshot | None) -> tuple[Told | None, dict[str, bytes]]:
+        """Of the nodes, and series by their metric. It changes nothing that the loop uses."""
         if snapshot is None:
             return None, {}
         by_metric = {name: by_node(name, values) for name, values in snapshot.by_node().items()}
@@ -130,7 +130,7 @@ class Export(Exposition):
             return None, by_metric
         return self._series.of(view.nodes), by_metric | {"corral_condition_opened_timestamp_seconds": opened(view)}
 
-    def _text(self, snapshot: Snapshot | None, told: tuple[Told | None, bytes]) -> tuple[bytes, str]:
+    def _text(self, snapshot: Snapshot | None, told: tuple[Told | None, dict[str, bytes]]) -> tuple[bytes, str]:
         if snapshot is not None:
             nodes, by_metric = told
             self._show(snapshot, nodes)
@@ -168,6 +168,10 @@ class Export(Exposition):
     def store_failed(self) -> None:
         """The store refused a transaction."""
         self.counter("corral_store_failures_total").inc()
+
+    def was_deaf(self, seconds: float) -> None:
+        """For so long nothing was read of what arrived."""
+        self.counter("corral_controller_deaf_seconds_total").inc(seconds)
 
     def core_failed(self) -> None:
         """The Core raised what it never should."""

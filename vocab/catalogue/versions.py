@@ -28,7 +28,8 @@ _DRIVERS = (
         KnownBad(
             what="process lists change their form within this series: wrong PIDs, or no processes at all",
             remedy="driver 535.104.05 or newer",
-            source="github.com/XuehaiPan/nvitop issues 75 and 88, pull request 79",
+            source="github.com/NVIDIA/nvidia-settings commit 74cae7f (nvml.h of 535.104.05 has version 3 of it back);"
+            " wrong PIDs and empty lists before: github.com/XuehaiPan/nvitop issues 75, 88 and 93",
         ),
     ),
     _Drivers(
@@ -47,7 +48,7 @@ _DRIVERS = (
         KnownBad(
             what="GPU accounting follows a stale pointer in the kernel (a NULL pointer) since this series began",
             remedy="driver 570.133.20 or newer, or no accounting mode",
-            source="docs.nvidia.com/datacenter/tesla/tesla-release-notes-570-133-20, fixed issues",
+            source="docs.nvidia.com/datacenter/tesla/tesla-release-notes-570-133-20, 1.2 Fixed Issues",
         ),
     ),
 )

@@ -161,6 +161,11 @@ CONTROLLER: tuple[Metric, ...] = (
     Metric("corral_store_up", Kind.GAUGE, "1 while the store takes writes."),
     Metric("corral_store_failures_total", Kind.COUNTER, "Transactions that the store refused."),
     Metric("corral_core_failures_total", Kind.COUNTER, "Errors in the decision core, each after a rebuild."),
+    Metric(
+        "corral_controller_deaf_seconds_total",
+        Kind.COUNTER,
+        "Time in which the controller that decides read nothing of what arrived: late, stopped or without a processor.",
+    ),
     Metric("corral_store_commit_seconds", Kind.HISTOGRAM, "Time of one transaction.", (), _COMMIT),
     Metric("corral_leader", Kind.GAUGE, "1 if this controller decides; of several on one database, one does."),
     Metric(

@@ -9,6 +9,7 @@ from statistics import median
 import msgspec
 
 from controller.core.fleet.settings import (
+    EXCUSED_MOST_S,
     SILENT_GAPS,
     SILENT_LEAST_S,
     STALE_LEAST_S,
@@ -79,7 +80,7 @@ class Node(msgspec.Struct):
 
     ``awaited_from``: it reported in an earlier life, so its reports are watched from the start of this one.
     ``knocked_at``: when a report of it arrived that still waits for its turn; ``excused_s``: how much of its silence
-    is ours.
+    is ours, and ``deafest_s`` the longest that we were deaf in it at one time.
     """
 
     name: str
@@ -90,6 +91,7 @@ class Node(msgspec.Struct):
     awaited_from: float | None = None
     knocked_at: float = 0.0
     excused_s: float = 0.0
+    deafest_s: float = 0.0
     replicas_at: float | None = None
     paused: bool = False
     gaps: deque[float] = msgspec.field(default_factory=lambda: deque(maxlen=GAPS_KEPT))
@@ -115,7 +117,7 @@ class Node(msgspec.Struct):
         arrived = self.knocked_at or now
         if self.reported_at is not None and arrived > self.reported_at:
             self.gaps.append(arrived - self.reported_at)
-        self.reported_at, self.knocked_at, self.excused_s = now, 0.0, 0.0
+        self.reported_at, self.knocked_at, self.excused_s, self.deafest_s = now, 0.0, 0.0, 0.0
         self.paused = paused
 
     @property
@@ -137,11 +139,17 @@ class Node(msgspec.Struct):
 
     def knock(self, now: float) -> None:
         """A report of it arrived, and is not heard yet."""
-        self.knocked_at, self.excused_s = now, 0.0
+        self.knocked_at, self.excused_s, self.deafest_s = now, 0.0, 0.0
 
     def excuse(self, seconds: float, now: float) -> None:
-        """Leave so many seconds until now out of its silence."""
-        self.excused_s += max(0.0, min(seconds, now - self.quiet_from))
+        """Leave so many seconds until now out of its silence.
+
+        All of the longest time that we were deaf, of the rest no more than ``EXCUSED_MOST_S``: a process that is late
+        again and again reads between, and must come to an end with a node that is gone.
+        """
+        more = max(0.0, min(seconds, now - self.quiet_from))
+        self.deafest_s = max(self.deafest_s, more)
+        self.excused_s = min(self.excused_s + more, self.deafest_s + EXCUSED_MOST_S)
 
     def silent_at(self) -> float:
         """When it becomes unknown if nothing more comes; endless if its reports are not watched."""

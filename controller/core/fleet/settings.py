@@ -117,6 +117,7 @@ def lowest(*levels: Level) -> Level:
 COLD_START_S = 30.0  # after a start, how long nodes that were live are waited for before harmful acts
 SILENT_GAPS = 3.0  # usual gaps without a report after which a node is unknown
 SILENT_LEAST_S = 15.0  # ... but never sooner than this
+EXCUSED_MOST_S = 30.0  # ... and at the latest so much later, beside the longest time that we were deaf ourselves
 STALE_PERIODS = 5.0  # sample periods without a reading after which a GPU is not fresh
 MEMORY_PERIODS = 5.0  # sample periods in which an agent that has lost its disk sees again what is still bad
 MEMORY_LEAST_S = 300.0  # ... but never sooner: three samples of what is read every 10 s; sources get a minute

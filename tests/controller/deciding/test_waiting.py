@@ -1,9 +1,12 @@
 """What waits for a turn: a fault does not stand behind a fleet that joins."""
 
+import pytest
+
 from controller.core.fleet.stimuli import Asked
-from controller.deciding.waiting import FEW, Waiting
+from controller.deciding.waiting import FEW, MOST_RECORDS, Waiting
 from controller.several.submission import Submission
 from tests.controller.house import batch, event, facts
+from vocab.errors import Unreachable
 from vocab.events import Severity
 
 
@@ -73,3 +76,27 @@ async def test_a_turn_takes_no_more_than_it_can_store_at_once() -> None:
     assert len(waiting.take(4, 500)) == 4
     assert len(waiting.take(256, 3)) == 3
     assert len(waiting) == 3
+
+
+async def test_more_reports_than_can_be_kept_are_not_taken_and_orders_are() -> None:
+    waiting = Waiting()
+    spool = Submission(batch=batch(*(event(number) for number in range(1, 501))))
+    for _ in range(MOST_RECORDS // 500):
+        waiting.put(spool)
+    with pytest.raises(Unreachable, match="again"):
+        waiting.put(joins("n2"))
+    order = Submission(stimuli=[Asked(do="pause")])
+    waiting.put(order)
+    assert waiting.take(1, 500) == [order]
+    waiting.take(1, 500)
+    waiting.put(joins("n2"))
+
+
+async def test_a_report_for_which_nobody_waits_any_more_is_left_out() -> None:
+    waiting = Waiting()
+    left, awaited = joins("n1"), joins("n2")
+    for each in (left, awaited):
+        waiting.put(each)
+    left.stored.cancel()
+    assert waiting.take(256, 500) == [awaited]
+    assert len(waiting) == 0

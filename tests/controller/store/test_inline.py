@@ -1,6 +1,8 @@
 """Decisions on SQLite: many rows in one statement, a lock of others waited for, and connected anew after a failure."""
 
+import asyncio
 import sqlite3
+import threading
 from pathlib import Path
 
 import pytest
@@ -45,4 +47,34 @@ async def test_who_finds_the_file_locked_is_refused_and_writes_once_it_is_free(
     async with store.reading() as connection:
         stored = (await connection.execute(select(events.c.id).order_by(events.c.stored))).scalars()
     assert list(stored) == [event(n).id for n in (1, 3, 4)]
+    await store.close()
+
+
+async def test_whoever_is_cancelled_twice_leaves_a_connection_that_nobody_uses_at_one_time(tmp_path: Path) -> None:
+    store = await Store.open(Sqlite(tmp_path / "corral.db"))
+    await store.commit(Write(at=1.0, events=[event(1)]))
+    writer, may_go = store._writer, threading.Event()
+    assert writer is not None
+
+    async def write() -> None:
+        async with writer.begin() as connection:
+            await connection.exec_driver_sql("SELECT 1")
+            stalled.set_result(None)
+            await asyncio.get_running_loop().create_future()
+
+    stalled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    writing = asyncio.create_task(write())
+    await stalled
+    await writer._aside(lambda: None)
+    assert writer._thread is not None
+    writer._thread.submit(may_go.wait)  # the disk is slow
+    for _ in range(3):
+        writing.cancel()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+    assert not writing.done(), "what it began is not undone yet"
+    may_go.set()
+    with pytest.raises(asyncio.CancelledError):
+        await writing
+    await store.commit(Write(at=2.0, events=[event(2)]))
     await store.close()

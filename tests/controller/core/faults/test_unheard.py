@@ -1,6 +1,7 @@
 """What we did not hear for our own lateness is nobody's silence."""
 
 from controller.core.fleet.nodes import Node as Known
+from controller.core.fleet.settings import EXCUSED_MOST_S
 from controller.core.fleet.stimuli import Deaf, Knocked, Reported
 from tests.controller.core.conftest import MakeWorld
 from tests.sim.world import World
@@ -61,6 +62,29 @@ def test_being_deaf_for_longer_than_a_node_was_silent_promises_it_no_future(make
     world.run(60)
     states = [line for line in world.lines if isinstance(line, StateLine) and line.subject.node == "n1"]
     assert [(line.to, line.at) for line in states[1:]] == [("unknown", heard + 5.0 + 15.0)]
+
+
+def test_a_loop_that_is_late_all_the_time_comes_to_an_end_with_a_node_that_is_gone(make_world: MakeWorld) -> None:
+    world = make_world(nodes=2)
+    world.nodes["n1"].silent = True
+    heard = world.now
+    for _ in range(60):
+        world.run(1, every_s=1.0)
+        world.core.see(Deaf(seconds=0.75), world.now)
+    states = [line for line in world.lines if isinstance(line, StateLine) and line.subject.node == "n1"]
+    unknown = [line.at - heard for line in states if line.to == "unknown"]
+    assert len(unknown) == 1
+    assert 15.0 + EXCUSED_MOST_S <= unknown[0] <= 15.0 + EXCUSED_MOST_S + 2.0
+
+
+def test_of_two_long_stops_in_one_silence_most_is_left_out(make_world: MakeWorld) -> None:
+    world = make_world(nodes=2)
+    world.nodes["n1"].silent = True
+    for _ in range(2):
+        world.now += 25.0  # the process stood still
+        world.core.see(Deaf(seconds=25.0), world.now)
+        world.run(2)
+    assert words(world, "n1") == ["live"]
 
 
 def test_usual_gaps_go_by_arrival_and_not_by_how_long_a_report_waited_here() -> None:
