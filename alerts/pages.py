@@ -15,6 +15,7 @@ HEARD = {
 }
 BEGIN, END = "<!-- written by: python -m alerts -->", "<!-- end of what is written -->"
 _BETWEEN = re.compile(f"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
+_SAID = {"gpu": "UUID"}  # "GPU UUID", not "GPU GPU"
 _TEMPLATE = re.compile(r"\{\{.*?\}\}")
 
 
@@ -62,7 +63,7 @@ def table(heading: str, runbooks: str) -> str:
 
 def plain(text: str) -> str:
     """A template as a person reads it: labels in capitals."""
-    named = re.sub(r"\{\{-? *\$labels\.(\w+) *-?\}\}", lambda found: found[1].upper(), text)
+    named = re.sub(r"\{\{-? *\$labels\.(\w+) *-?\}\}", lambda found: _SAID.get(found[1], found[1].upper()), text)
     valued = re.sub(r"\{\{ *\$value[^}]*\}\}", "N", named)
     chosen = re.sub(r"\{\{ *if .*?\}\}(.*?)\{\{ *else *\}\}(.*?)\{\{ *end *\}\}", r"\1, or: \2", valued)
     return _TEMPLATE.sub("", chosen)

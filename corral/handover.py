@@ -7,9 +7,12 @@ from typing import Any
 
 import msgspec
 
+from vocab.runbooks import runbook
+
 REPAIRS = frozenset({"reset_gpu", "reboot_node", "power_cycle"})
 NOBODY = "nothing to do: Corral watches it"
 WORTH = frozenset({"error", "critical"})
+LOOK = frozenset({"investigate", "contact_support"})  # advice that no repair of Corral's follows
 MOST = 12  # lines of one kind
 
 
@@ -38,7 +41,7 @@ def handover(
         since=since,
         standing=tuple(_standing(fleet)),
         next=_next(fleet),
-        closed=tuple(_closed(each) for each in incidents if each["at"] >= since),
+        closed=tuple(_closed(each, _gpus(fleet)) for each in incidents if each["at"] >= since),
         done=tuple(_done(actions, since)),
         ordered=tuple(_ordered(each) for each in audit if each["at"] >= since),
         seen=tuple(_seen(events)),
@@ -65,9 +68,10 @@ def _next(fleet: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     for action in fleet["actions_waiting"]:
         waiting[action.get("incident") or ""].append(action)
     found: dict[str, list[str]] = defaultdict(list)
+    gpus = _gpus(fleet)
     for incident in fleet["incidents_open"]:
         what = _step(incident, waiting[incident["id"]], fleet.get("halted", {}))
-        found[what].append(_incident(incident))
+        found[what].append(_incident(incident, gpus))
     return {what: tuple(found[what]) for what in sorted(found, key=lambda what: (_turn(what), what))}
 
 
@@ -81,16 +85,26 @@ def _step(incident: Mapping[str, Any], waiting: Sequence[Mapping[str, Any]], hal
             return f"approve its {action['of']}: corral approve {action['id']}"
     if incident["id"] in halted:
         return f"a person: {halted[incident['id']]}"
-    return f"{waiting[0]['of']} waits: {waiting[0]['why']}" if waiting else NOBODY
+    if waiting:
+        return f"{waiting[0]['of']} waits: {waiting[0]['why']}"
+    if incident["severity"] in WORTH and incident["recovery"] in LOOK:
+        return f"a person looks into it: corral runbook {runbook(incident['code'])}"
+    return NOBODY
 
 
-def _incident(incident: Mapping[str, Any]) -> str:
-    return f"{incident['id']} {incident['code']} {incident['severity']} on {name(incident['subject'])}"
+def _gpus(fleet: Mapping[str, Any]) -> dict[str, str]:
+    """NODE/INDEX of each GPU that is known."""
+    return {gpu["uuid"]: f"{node['node']}/{gpu['index']}" for node in fleet["nodes"] for gpu in node.get("gpus", ())}
 
 
-def _closed(incident: Mapping[str, Any]) -> str:
+def _incident(incident: Mapping[str, Any], gpus: Mapping[str, str]) -> str:
+    about = name(incident["subject"])
+    return f"{incident['id']} {incident['code']} {incident['severity']} on {gpus.get(about, about)}"
+
+
+def _closed(incident: Mapping[str, Any], gpus: Mapping[str, str]) -> str:
     because = f": {incident['closed_because']}" if incident.get("closed_because") else ""
-    return f"{_incident(incident)}{because}"
+    return f"{_incident(incident, gpus)}{because}"
 
 
 def _done(actions: Sequence[Mapping[str, Any]], since: float) -> Iterator[str]:

@@ -33,10 +33,16 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Story(msgspec.Struct, frozen=True, kw_only=True):
-    """An incident and its lines in causal order; ``runbook``: the page of this controller that says what to do."""
+    """An incident and its lines in causal order.
+
+    ``place``: what it is about, a GPU as NODE/INDEX where it is known; ``halted``: why it goes no further by itself;
+    ``runbook``: the page of this controller that says what to do.
+    """
 
     incident: IncidentLine
     lines: list[AnyLine]
+    place: str
+    halted: str | None
     runbook: str
 
 

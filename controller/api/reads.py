@@ -26,7 +26,7 @@ from controller.api.forms import (
 from controller.api.paging import Paged, PageQuery, before, behind, in_order, page
 from controller.api.policy import PolicyInForce, in_force
 from controller.api.route import Call, Route, Run, not_found
-from controller.core.fleet.views import DeploymentView, GpuView, NodeView, ReplicaView
+from controller.core.fleet.views import DeploymentView, GpuView, NodeView, ReplicaView, View
 from controller.core.policy import pause
 from controller.deciding.conductor import Conductor
 from controller.store import pages, read
@@ -37,7 +37,7 @@ from controller.store.store import Store
 from controller.telling.watch import Watch
 from vocab.catalogue import codes
 from vocab.events import Event
-from vocab.lines import ActionLine, AnyLine, HoldLine, IncidentLine
+from vocab.lines import ActionLine, AnyLine, HoldLine, IncidentLine, Subject
 from vocab.roles import ROUTES, Role
 from vocab.runbooks import runbook
 from vocab.states import ActionState
@@ -221,7 +221,14 @@ class Reads:
             if not isinstance(line, IncidentLine):
                 raise not_found("incident", name, "/api/v1/incidents")
             lines = _lines(await read.incident_lines(connection, name))
-        return Story(incident=line, lines=lines, runbook=f"/runbooks/{runbook(line.code)}")
+        view = await self._conductor.view()
+        return Story(
+            incident=line,
+            lines=lines,
+            place=_place(view, line.subject),
+            halted=view.halted.get(line.id),
+            runbook=f"/runbooks/{runbook(line.code)}",
+        )
 
     async def holds(self, call: Call) -> Paged:
         """Standing holds that match."""
@@ -270,6 +277,16 @@ class Reads:
 
 def _named(node: NodeView) -> str:
     return node.node
+
+
+def _place(view: View, subject: Subject) -> str:
+    """What a line is about: a GPU as NODE/INDEX where it is known, anything else by its kind and name."""
+    for node in view.nodes if subject.gpu is not None else ():
+        for gpu in node.gpus:
+            if gpu.uuid == subject.gpu:
+                return f"{node.node}/{gpu.index}"
+    named = ((kind, getattr(subject, kind)) for kind in subject.__struct_fields__)
+    return next((f"{kind} {name}" for kind, name in named if name is not None), "fleet")
 
 
 def _behind(items: Sequence[T], after: str | None, key: Callable[[T], str]) -> Iterator[T]:

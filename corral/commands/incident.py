@@ -49,16 +49,19 @@ def _line(each: dict[str, Any]) -> str:
 @url_option
 @json_option
 def show(incident: str, url: str, as_json: bool) -> None:
-    """Print its lines in causal order."""
+    """Print its lines in causal order, and what comes next."""
     told = ask(url, "GET", f"/api/v1/incidents/{incident}")
     lines = msgspec.convert(told["lines"], list[AnyLine])
     for entry in lines if as_json else causal(lines):
         say(msgspec.json.encode(entry) if as_json else story(entry))
     if not as_json:
-        say("")
+        about = told["incident"]
+        say(f"\n{about['code']} on {told['place']}: {about['severity']}, {about['state']}, advice {about['recovery']}")
+        if told["halted"]:
+            say(f"It goes no further by itself: {told['halted']}")
         for action in waiting(lines):
             say(f"{action.of.value} waits: {action.why}. What it disrupts: corral approve {action.id} --dry-run")
-        book = runbook(told["incident"]["code"])
+        book = runbook(about["code"])
         say(f"What to do: corral runbook {book}, or {without_login(url)}/runbooks/{book}")
 
 

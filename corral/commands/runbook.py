@@ -1,18 +1,21 @@
 """``corral runbook``: what an alert or a code means, and what to do about it. It needs no controller."""
 
+import re
 from importlib.resources import files
 
 import click
 import msgspec
 
 from corral.ask import json_option
-from corral.terminal import say
+from corral.terminal import columns, say
 from vocab.errors import InputError
 from vocab.runbooks import runbook
 
 HELP = """Print a runbook: of an alert by its name, of an incident or a condition by its code (xid:79, pcie_width).
 Without a name: list them."""
 INDEX = "README"
+# What is written by a program in each head: when the rule fires is for those who change it.
+_RULE = re.compile(r"^It fires when.*?^```\n|^<!--.*?-->\n", re.DOTALL | re.MULTILINE)
 
 
 @click.command(help=HELP)
@@ -28,10 +31,19 @@ def command(name: str | None, *, as_json: bool) -> None:
     found = name if name in texts else runbook(name)
     if found not in texts:
         raise InputError(f"the runbook {found} is not installed; docs/install.md says how")
-    text = texts[found].read_text()
-    say(msgspec.json.encode({"name": found, "text": text}) if as_json else _told(text))
+    text = _RULE.sub("", texts[found].read_text())
+    if as_json:
+        say(msgspec.json.encode({"name": found, "text": text}))
+    else:
+        _show(text)
 
 
-def _told(text: str) -> str:
-    """Without the rule that it is made for: `corral runbook` is for people at work."""
-    return "\n".join(line for line in text.splitlines() if not line.startswith("<!--"))
+def _show(text: str) -> None:
+    """As it is into a pipe, laid out on a terminal."""
+    if (wide := columns()) is None:
+        say(text)
+        return
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+    Console(width=wide).print(Markdown(text, hyperlinks=False))

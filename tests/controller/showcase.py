@@ -242,4 +242,4 @@ def fleet(*, paused: bool = False) -> Fleet:
 
 
 def told() -> Story:
-    return Story(incident=INCIDENT, lines=story(), runbook="/runbooks/CorralGpuFault")
+    return Story(incident=INCIDENT, lines=story(), place="", halted=None, runbook="")

@@ -56,7 +56,10 @@ ANSWERS: dict[str, Any] = {
     "events": [EVENT],
     f"gpus/{GPU}/explain": [{"kind": "event", "at": 1.0, "subject": {"gpu": GPU}, "event": EVENT}, HOLD, ACTION],
     "incidents": [INCIDENT],
-    f"incidents/{INCIDENT['id']}": {"incident": INCIDENT, "lines": [INCIDENT, ACTION]},
+    f"incidents/{INCIDENT['id']}": {
+        "incident": INCIDENT, "lines": [INCIDENT, ACTION], "place": f"{NODE}/0", "halted": LONG,
+        "runbook": "/runbooks/X",
+    },
     "actions": [ACTION],
     "audit": [{"at": 1.0, "actor": "ada", "act": "hold", "subject": f"node:{NODE}", "reason": LONG, "outcome": ""}],
     "maintenances": [HOLD],

@@ -9,12 +9,18 @@ SINCE = NOW - 12 * 3600
 
 
 def incident(name: str, at: float = NOW, **more: Any) -> dict[str, Any]:
-    return {"id": name, "at": at, "code": "xid:79", "severity": "critical", "subject": {"gpu": "GPU-1"}, **more}
+    usual = {"code": "xid:79", "severity": "critical", "subject": {"gpu": "GPU-1"}, "recovery": "reboot_node"}
+    return {"id": name, "at": at, **usual, **more}
 
 
 FLEET: dict[str, Any] = {
     "nodes": [
-        {"node": "n1", "state": "live", "holds": [{"reason": "maintenance until 17:30: fans", "until": NOW}]},
+        {
+            "node": "n1",
+            "state": "live",
+            "holds": [{"reason": "maintenance until 17:30: fans", "until": NOW}],
+            "gpus": [{"uuid": "GPU-1", "index": 3}],
+        },
         {"node": "n2", "state": "lost", "holds": []},
     ],
     "deployments": [{"name": "chat", "ready": 1, "wanted": 2, "short_because": "no free GPU"}],
@@ -41,6 +47,11 @@ def test_what_needs_a_person_comes_first_with_its_command() -> None:
     assert steps[0] == "a person: three attempts failed"
     assert steps[1] == "approve its reboot_node: corral approve a1"
     assert steps[2].startswith("nothing to do")
+
+
+def test_what_only_a_person_can_look_into_is_said_with_its_runbook_and_place() -> None:
+    found = made(incidents_open=[incident("i-link", code="pcie_width", severity="error", recovery="investigate")]).next
+    assert found == {"a person looks into it: corral runbook CorralPcie": ("i-link pcie_width error on n1/3",)}
 
 
 def test_only_what_changed_since_is_told() -> None:
