@@ -13,8 +13,9 @@ from typing import Any, Protocol, cast
 from aiohttp import HttpVersion11, StreamReader, web
 from aiohttp.helpers import rfc822_formatted_time
 from aiohttp.http_parser import RawRequestMessage
-from aiohttp.web_protocol import RequestHandler
 from multidict import CIMultiDictProxy
+
+from wire.refusals import Connection, Server
 
 MOST_BYTES = 64 * 1024  # of a body; what is larger is not usual, and waits its turn
 
@@ -49,23 +50,18 @@ class Runner(web.AppRunner):
         return _Server(made, self._quick)
 
 
-class _Server(web.Server):
+class _Server(Server):
     """Makes the connections of ``made``."""
 
     def __init__(self, made: web.Server, quick: Quick) -> None:
-        super().__init__(
-            made.request_handler,
-            request_factory=made.request_factory,
-            handler_cancellation=made.handler_cancellation,
-            **made._kwargs,  # noqa: SLF001 - aiohttp lets its settings be given, and not asked for
-        )
+        super().__init__(made)
         self._quick = quick
 
-    def __call__(self) -> RequestHandler:
-        return _Connection(self, self._quick, loop=self._loop, **self._kwargs)
+    def connection(self, **settings: Any) -> Connection:
+        return _Connection(self, self._quick, **settings)
 
 
-class _Connection(RequestHandler):
+class _Connection(Connection):
     """One connection. Its parser gives on what was not answered at once."""
 
     __slots__ = ("_quick",)

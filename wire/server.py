@@ -20,6 +20,7 @@ from aiohttp.typedefs import Middleware
 
 from vocab.errors import ConfigError, CorralError, InputError, Refused, Unreachable
 from vocab.problems import MEDIA_TYPE, problem
+from wire import refusals
 from wire.config import is_loopback, split_address
 from wire.exposition import Exposition
 from wire.quick import QUICK, Runner
@@ -193,7 +194,7 @@ async def listen(
     if not is_loopback(host) and (token is None or tls is None):
         raise ConfigError(f"listen: {address} can be reached from other machines: set token_file, tls_cert and tls_key")
     quick = app.get(QUICK)
-    make = web.AppRunner if quick is None else partial(Runner, quick=quick)
+    make = refusals.Runner if quick is None else partial(Runner, quick=quick)
     runner = make(
         app,
         access_log=None,

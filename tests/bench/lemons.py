@@ -48,9 +48,10 @@ def tallies(gpus: int, a_card: int) -> list[dict[str, object]]:
         for nth in range(a_card)
     ]
     every = max(1, gpus // 10)
-    bad = [tally(number, day, "fault", f"xid:{140 + day}") for number in range(0, gpus, every) for day in range(DAYS)]
+    bad = [tally(number, day, "fault", CODES[day % 4]) for number in range(0, gpus, every) for day in range(DAYS)]
     bad += [tally(number, day, "repair", f"of {day}") for number in range(0, gpus, every) for day in range(DAYS)]
-    return rows + bad
+    keyed = {(row["gpu"], row["start"], row["measure"], row["name"]): row for row in (*rows, *bad)}
+    return list(keyed.values())
 
 
 async def measure(gpus: int, a_card: int) -> None:

@@ -102,3 +102,20 @@ async def test_bytes_that_are_no_text_are_no_fault_of_ours(tmp_path: Path) -> No
         writer.write(b"GET /api/v1/fleet HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer \xff\xfe\r\n\r\n")
         assert b" 401 " in await reader.readline()
         writer.close()
+
+
+@pytest.mark.parametrize(
+    "sent", [b"GET /%s HTTP/1.1\r\nHost: localhost\r\n\r\n" % (b"x" * 9000), b"this is no HTTP\r\n\r\n"]
+)
+async def test_what_is_refused_before_we_see_it_is_a_problem_too(tmp_path: Path, sent: bytes) -> None:
+    async with house(tmp_path) as home:
+        host, port = home.base.removeprefix("http://").split(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(sent)
+        async with asyncio.timeout(20):
+            head, _, body = (await reader.read()).partition(b"\r\n\r\n")
+        writer.close()
+        assert b" 400 " in head.splitlines()[0]
+        assert b"application/problem+json" in head
+        problem = msgspec.json.decode(body, type=Problem)
+        assert (problem.status, problem.title, bool(problem.detail)) == (400, KINDS[400].title, True)
