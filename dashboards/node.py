@@ -6,6 +6,7 @@ from dashboards.plots import bars
 
 UID = "corral-node"
 NODE = '{node="$node"}'
+INDEX = f"* on (gpu) group_left (index) corral_gpu_info{NODE}"  # a UUID says nothing at a glance
 GPU_LINK = ("Open this GPU", "/d/corral-gpu?var-node=$node&var-gpu=${__data.fields.GPU}")
 
 
@@ -26,6 +27,14 @@ def board() -> bytes:
     )
 
 
+def _of_each(metric: str) -> Query:
+    return Query(f"{metric}{NODE} {INDEX}", "GPU {{index}}")
+
+
+def _grown(metric: str, of: str) -> Query:
+    return Query(f"(increase({metric}{NODE}[$__rate_interval]) > 0) {INDEX}", f"{of}, GPU {{{{index}}}}")
+
+
 def _seen() -> Panels:
     return (
         number(
@@ -39,9 +48,9 @@ def _seen() -> Panels:
         ),
         number(
             "GPUs that answer",
-            "Good: all that are built in. Fewer: the table below says which, and in which state they are.",
-            Query(f"sum(corral_gpu_up{NODE})", "answer"),
-            "none",
+            "Of those that are built in. Good: 100 %. Less: the table below says which, and in which state they are.",
+            Query(f"sum(corral_gpu_up{NODE}) / count(corral_gpu_up{NODE})", "answer"),
+            "percentunit",
             steps=((None, RED), (1, GREEN)),
         ),
         number(
@@ -87,8 +96,8 @@ def _work() -> Panels:
                 Query(
                     f"clamp_min(corral_gpu_utilization_ratio{NODE} -"
                     f" (corral_gpu_sm_active_ratio{NODE} > corral_gpu_dram_active_ratio{NODE}"
-                    f" or corral_gpu_dram_active_ratio{NODE}), 0)",
-                    "{{gpu}}",
+                    f" or corral_gpu_dram_active_ratio{NODE}), 0) {INDEX}",
+                    "GPU {{index}}",
                 ),
             ),
             "percentunit",
@@ -97,7 +106,7 @@ def _work() -> Panels:
         lines(
             "SM activity",
             "Share of the SMs' cycles with work. Good: GPUs of one deployment close together.",
-            (Query(f"corral_gpu_sm_active_ratio{NODE}", "{{gpu}}"),),
+            (_of_each("corral_gpu_sm_active_ratio"),),
             "percentunit",
             most=1,
         ),
@@ -105,7 +114,7 @@ def _work() -> Panels:
             "DRAM activity",
             "Share of cycles in which the memory moved data. Good: high while answers are generated, and peers"
             " together.",
-            (Query(f"corral_gpu_dram_active_ratio{NODE}", "{{gpu}}"),),
+            (_of_each("corral_gpu_dram_active_ratio"),),
             "percentunit",
             most=1,
         ),
@@ -118,21 +127,21 @@ def _limits() -> Panels:
             "Degrees left",
             "Before a GPU slows itself down. Good: over 5, and peers within a few degrees: the one far under them has a"
             " fan, a filter or a heat sink of its own trouble.",
-            (Query(f"corral_gpu_temperature_margin_celsius{NODE}", "{{gpu}}"),),
+            (_of_each("corral_gpu_temperature_margin_celsius"),),
             "celsius",
             width=THIRD,
-        ),
+        ).min(-20),
         lines(
             "Power",
             "Good: it follows the work, and peers together.",
-            (Query(f"corral_gpu_power_watts{NODE}", "{{gpu}}"),),
+            (_of_each("corral_gpu_power_watts"),),
             "watt",
             width=THIRD,
         ),
         lines(
             "SM clock",
             "Good under load: near the highest and level. One GPU far under its peers while all work is slow_gpu.",
-            (Query(f"corral_gpu_sm_clock_hertz{NODE}", "{{gpu}}"),),
+            (_of_each("corral_gpu_sm_clock_hertz"),),
             "hertz",
             width=THIRD,
         ),
@@ -144,17 +153,20 @@ def _faults() -> Panels:
         bars(
             "Xid errors",
             "New errors, by GPU and code. Good: none.",
-            (Query(f"increase(corral_gpu_xid_errors_total{NODE}[$__interval]) > 0", "Xid {{xid}} {{gpu}}"),),
+            (
+                Query(
+                    f"(increase(corral_gpu_xid_errors_total{NODE}[$__interval]) > 0) {INDEX}",
+                    "Xid {{xid}} GPU {{index}}",
+                ),
+            ),
             width=THIRD,
         ),
         lines(
             "Memory errors",
             "Good: no uncorrected ones; corrected ones rare.",
             (
-                Query(
-                    f"increase(corral_gpu_ecc_uncorrectable_total{NODE}[$__rate_interval]) > 0", "uncorrected {{gpu}}"
-                ),
-                Query(f"increase(corral_gpu_ecc_correctable_total{NODE}[$__rate_interval]) > 0", "corrected {{gpu}}"),
+                _grown("corral_gpu_ecc_uncorrectable_total", "uncorrected"),
+                _grown("corral_gpu_ecc_correctable_total", "corrected"),
             ),
             "none",
             width=THIRD,
@@ -163,9 +175,9 @@ def _faults() -> Panels:
             "Links",
             "NVLinks that are down, errors of all NVLinks, PCIe packets sent again. Good: 0; replays may flicker.",
             (
-                Query(f"corral_gpu_nvlinks_down{NODE} > 0", "NVLinks down {{gpu}}"),
-                Query(f"increase(corral_gpu_nvlink_errors_total{NODE}[$__rate_interval]) > 0", "NVLink errors {{gpu}}"),
-                Query(f"increase(corral_gpu_pcie_replays_total{NODE}[$__rate_interval]) > 0", "PCIe replays {{gpu}}"),
+                Query(f"(corral_gpu_nvlinks_down{NODE} > 0) {INDEX}", "NVLinks down, GPU {{index}}"),
+                _grown("corral_gpu_nvlink_errors_total", "NVLink errors"),
+                _grown("corral_gpu_pcie_replays_total", "PCIe replays"),
             ),
             "none",
             width=THIRD,

@@ -72,19 +72,12 @@ def lines(
         .height(height)
         .line_width(2)
         .fill_opacity(0)
-        .show_points(shapes.VisibilityMode.NEVER)
+        .show_points(shapes.VisibilityMode.AUTO)  # a point alone, between two gaps, is no line
         .span_nulls(False)  # a gap is a gap: no reading is not a good reading
-        .legend(
-            common.VizLegendOptions()
-            .display_mode(shapes.LegendDisplayMode.TABLE)
-            .placement(shapes.LegendPlacement.BOTTOM)
-            .show_legend(True)
-            .calcs(["lastNotNull", "mean", "max"])
-        )
+        .legend(legend(width, ["lastNotNull", "max"]))
         .tooltip(common.VizTooltipOptions().mode(shapes.TooltipDisplayMode.MULTI).sort(shapes.SortOrder.DESCENDING))
     )
-    if most is not None:
-        panel = panel.max(most)
+    panel = panel.max(most) if most is not None else panel.axis_soft_max(1)  # all at 0 is not an axis up to 100
     if stacked:
         panel = panel.fill_opacity(60).line_width(0)
         panel = panel.stacking(common.StackingConfig().mode(shapes.StackingMode.NORMAL).group("A"))
@@ -93,6 +86,14 @@ def lines(
         if query.dashed:
             panel = panel.override_by_query(ref, LIMIT)
     return panel
+
+
+def legend(width: int, figures: list[str]) -> common.VizLegendOptions:
+    """Beside a wide panel a table, below a narrow one a list: below a wide one a table shows two of eight lines."""
+    made = common.VizLegendOptions().show_legend(True).calcs(figures)
+    if width < HALF:
+        return made.display_mode(shapes.LegendDisplayMode.LIST).placement(shapes.LegendPlacement.BOTTOM).calcs([])
+    return made.display_mode(shapes.LegendDisplayMode.TABLE).placement(shapes.LegendPlacement.RIGHT)
 
 
 def number(

@@ -8,7 +8,7 @@ from grafana_foundation_sdk.models.dashboard import DataTransformerConfig, Dynam
 from grafana_foundation_sdk.models.heatmap import HeatmapColorMode, HeatmapColorScale
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
-from dashboards.panels import HALF, SOURCE, TALL, Query, lines, target
+from dashboards.panels import HALF, SOURCE, TALL, Query, legend, lines, target
 
 CELLS = 120  # columns of a heat map
 
@@ -22,13 +22,7 @@ def bars(title: str, description: str, queries: tuple[Query, ...], *, width: int
         .decimals(0)
         .interval("1m")
         .max_data_points(CELLS)
-        .legend(
-            common.VizLegendOptions()
-            .display_mode(shapes.LegendDisplayMode.TABLE)
-            .placement(shapes.LegendPlacement.RIGHT)
-            .show_legend(True)
-            .calcs(["sum"])
-        )
+        .legend(legend(width, ["sum"]))
     )
 
 

@@ -22,7 +22,7 @@ FASTER = {"1m15s": "6s", "[1m]": "[20s]", "[2m]": "[20s]", "interval: 1m": "inte
 # and what has "> 0" in it shows what went wrong only.
 ABSENT = re.compile(
     r"corral_rule_|corral_manager_|corral_webhook_|corral_lease_age|corral_follower_lag|corral_conditions_open\{"
-    r'|> 0\)?$|\{state="waiting"\}|\{result="failed"\}|corral_oldest_hold|corral_gateway_retries|state="done"'
+    r'|> 0\)?$|> 0\) \*|\{state="waiting"\}|\{result="failed"\}|corral_oldest_hold|corral_gateway_retries|state="done"'
     r"|corral_lemons|spec_decode|corral_engine_mfu|corral_engine_mbu"
 )
 

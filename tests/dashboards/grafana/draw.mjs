@@ -1,6 +1,6 @@
 // Draws every board of dashboards/json in Chromium, against a Prometheus, and says what each panel showed.
 //
-//     node draw.mjs PROMETHEUS FROM_MS TO_MS VARIABLES_JSON OUT
+//     node draw.mjs PROMETHEUS FROM_MS TO_MS VARIABLES_JSON OUT [BOARD…]
 //
 // Into OUT go BOARD.webp (and one BOARD-dark.webp), BOARD.png for eyes, and report.json: {board: report of the page}.
 import { createServer } from "node:http";
@@ -9,7 +9,7 @@ import { basename, extname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
 
-const [prometheus, from, to, variables, out] = process.argv.slice(2);
+const [prometheus, from, to, variables, out, ...only] = process.argv.slice(2);
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 const PAGE = join(ROOT, "build/dashboards/page");
 const BOARDS = join(ROOT, "dashboards/json");
@@ -23,11 +23,13 @@ const server = createServer(async (request, response) => {
   try {
     if (url.pathname.startsWith("/prometheus/")) {
       const answer = await fetch(prometheus + url.pathname.slice("/prometheus".length) + url.search);
-      response.writeHead(answer.status, { "Content-Type": "application/json" }).end(await answer.text());
+      const text = await answer.text();
+      response.writeHead(answer.status, { "Content-Type": "application/json" }).end(text);
       return;
     }
     const path = url.pathname.startsWith("/boards/") ? join(BOARDS, basename(url.pathname)) : join(PAGE, url.pathname === "/" ? "index.html" : url.pathname);
-    response.writeHead(200, { "Content-Type": TYPES[extname(path)] ?? "application/octet-stream" }).end(await readFile(path));
+    const content = await readFile(path);
+    response.writeHead(200, { "Content-Type": TYPES[extname(path)] ?? "application/octet-stream" }).end(content);
   } catch {
     response.writeHead(404).end();
   }
@@ -50,7 +52,7 @@ async function draw(uid, theme) {
   await page.goto(`${here}/?${asked}`);
   const wanted = board.panels.filter(({ type }) => type !== "row").length;
   const drawn = () => Object.values(window.report.panels).filter(({ state }) => state === "Done" || state === "Error").length;
-  await page.waitForFunction(`(${drawn})() >= ${wanted} || window.report.errors.length > 20`, null, { timeout: 60_000 }).catch(() => undefined);
+  await page.waitForFunction(`(${drawn})() >= ${wanted} || window.report.errors.length > 0`, null, { timeout: 60_000 }).catch(() => undefined);
   await page.waitForTimeout(1500); // canvases are drawn in the frame after their data
   const found = await page.evaluate(() => window.report);
   const said = await page.evaluate(() => document.body.innerText.match(/An unexpected error happened|Panel plugin not found|Error loading/g) ?? []);
@@ -74,14 +76,15 @@ async function smaller(png) {
 
 await mkdir(out, { recursive: true });
 const reports = {};
-for (const uid of (await readdir(BOARDS)).map((name) => basename(name, ".json")).sort()) {
+const all = (await readdir(BOARDS)).map((name) => basename(name, ".json")).sort();
+for (const uid of all.filter((each) => only.length === 0 || only.includes(each))) {
   for (const theme of uid === DARK ? ["light", "dark"] : ["light"]) {
     const name = theme === "dark" ? `${uid}-dark` : uid;
     const { png, report } = await draw(uid, theme);
     reports[name] = report;
     await writeFile(join(out, `${name}.png`), png);
     await writeFile(join(out, `${name}.webp`), await smaller(png));
-    console.log(`${name}: ${Object.keys(report.panels).length} of ${report.wanted} panels, ${report.errors.length} errors`);
+    console.log(`${name}: ${Object.keys(report.panels).length} of ${report.wanted} panels, ${report.errors.length} errors`, ...report.errors.slice(0, 3));
   }
 }
 await writeFile(join(out, "report.json"), JSON.stringify(reports, null, 1));

@@ -16,7 +16,7 @@ const OPTIONS: Record<string, { process?: unknown; defaultValue?: unknown }> = {
   max: { process: grafana.numberOverrideProcessor },
   decimals: { process: grafana.numberOverrideProcessor },
   displayName: { process: grafana.displayNameOverrideProcessor },
-  color: { defaultValue: { mode: "palette-classic" } },
+  color: { defaultValue: { mode: "thresholds" } },
   noValue: {},
   links: { process: grafana.dataLinksOverrideProcessor },
   mappings: { process: grafana.valueMappingsOverrideProcessor, defaultValue: [] },
@@ -40,7 +40,7 @@ export function option(id: string, process: unknown = asItIs, defaultValue?: unk
 export async function host(theme: grafana.GrafanaTheme2, plugins: Record<string, grafana.PanelPlugin>): Promise<void> {
   Object.assign(runtime.config, { theme2: theme, panels: Object.fromEntries(Object.keys(plugins).map((id) => [id, { id }])) });
   grafana.standardTransformersRegistry.setInit(() =>
-    Object.values(grafana.standardTransformers).map(
+    [...new Map(Object.values(grafana.standardTransformers).map((each) => [each.id, each])).values()].map(
       (each) => ({ id: each.id, name: each.name, aliasIds: each.aliasIds, transformation: each, editor: nothing }) as never,
     ),
   );

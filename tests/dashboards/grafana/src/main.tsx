@@ -39,7 +39,7 @@ function item(panel: any) {
   if (panel.type === "row") {
     return new SceneGridRow({ key: `row-${panel.id}`, title: panel.title, x, y });
   }
-  const queries = new SceneQueryRunner({ datasource: panel.datasource, queries: panel.targets, maxDataPoints: panel.maxDataPoints ?? 400 });
+  const queries = new SceneQueryRunner({ datasource: panel.datasource, queries: panel.targets, maxDataPoints: panel.maxDataPoints ?? 400, minInterval: panel.interval });
   const body = new VizPanel({
     key: `panel-${panel.id}`,
     title: panel.title,

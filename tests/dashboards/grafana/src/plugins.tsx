@@ -1,5 +1,5 @@
 // The kinds of panel that the boards use, over what @grafana/ui publishes; what it does not publish is in drawn.tsx.
-import { FieldType, getFieldDisplayValues, PanelPlugin, VizOrientation } from "@grafana/data";
+import { FieldColorModeId, FieldConfigProperty, FieldType, getFieldDisplayValues, PanelPlugin, VizOrientation } from "@grafana/data";
 import type { GrafanaTheme2, PanelProps } from "@grafana/data";
 import { BarGauge, BigValue, TimeSeries, VizRepeater } from "@grafana/ui";
 import { TableNG } from "@grafana/ui/unstable";
@@ -92,8 +92,10 @@ function watched(Panel: ComponentType<Props>, alone: boolean): ComponentType<Pro
   };
 }
 
-function plugin(id: string, Panel: ComponentType<Props>, custom: Record<string, unknown>, alone = false): PanelPlugin {
+/** `color`: how a field is coloured if the board does not say; most kinds go by thresholds. */
+function plugin(id: string, Panel: ComponentType<Props>, custom: Record<string, unknown>, { alone = false, color = FieldColorModeId.Thresholds } = {}): PanelPlugin {
   const made = new PanelPlugin(watched(Panel, alone)).useFieldConfig({
+    standardOptions: { [FieldConfigProperty.Color]: { defaultValue: { mode: color } } },
     useCustomConfig: (builder) => {
       for (const [name, value] of Object.entries(custom)) {
         builder.addCustomEditor(option(name, undefined, value));
@@ -106,8 +108,8 @@ function plugin(id: string, Panel: ComponentType<Props>, custom: Record<string, 
 
 export function plugins(theme: GrafanaTheme2): Record<string, PanelPlugin> {
   return {
-    timeseries: plugin("timeseries", lines, SERIES),
-    stat: plugin("stat", numbers(theme), {}, true),
+    timeseries: plugin("timeseries", lines, SERIES, { color: FieldColorModeId.PaletteClassic }),
+    stat: plugin("stat", numbers(theme), {}, { alone: true }),
     bargauge: plugin("bargauge", besides(theme), {}),
     table: plugin("table", rows, TABLE),
     "state-timeline": plugin("state-timeline", StateTimeline, STRIPS),
