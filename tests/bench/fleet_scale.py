@@ -111,7 +111,7 @@ async def measure(options: argparse.Namespace, folder: Path) -> None:
     try:
         await ready(port)
         async with beating(fleet):
-            await step("join", 90, join(fleet, process))
+            await step("join", 120, join(fleet, process))
             await step("heartbeat", options.seconds + 3 * BEAT_S, heartbeats(fleet, process, options.seconds))
             await step("fault", 45, faults(fleet))
             await step("storm", 30, storm(fleet, options.faults))

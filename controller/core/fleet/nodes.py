@@ -95,6 +95,7 @@ class Node(msgspec.Struct):
     replicas_at: float | None = None
     paused: bool = False
     gaps: deque[float] = msgspec.field(default_factory=lambda: deque(maxlen=GAPS_KEPT))
+    usual_s: float = 0.0  # their median; 0 if there are none
     observers: dict[str, tuple[bool, float]] = {}
 
     @property
@@ -117,14 +118,14 @@ class Node(msgspec.Struct):
         arrived = self.knocked_at or now
         if self.reported_at is not None and arrived > self.reported_at:
             self.gaps.append(arrived - self.reported_at)
+            self.usual_s = median(self.gaps)
         self.reported_at, self.knocked_at, self.excused_s, self.deafest_s = now, 0.0, 0.0, 0.0
         self.paused = paused
 
     @property
     def silence_s(self) -> float:
         """Seconds without a report after which the node is unknown."""
-        usual = median(self.gaps) if self.gaps else 0.0
-        return max(SILENT_GAPS * usual, SILENT_LEAST_S)
+        return max(SILENT_GAPS * self.usual_s, SILENT_LEAST_S)
 
     @property
     def heard_at(self) -> float | None:

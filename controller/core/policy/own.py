@@ -44,7 +44,8 @@ def _is_elsewhere(action: ActionLine | None, node: str) -> bool:
 
 def own(fleet: Fleet, node: str, statuses: Iterable[GpuStatus]) -> tuple[GpuStatus, ...]:
     """The readings that are of the node's own GPUs."""
-    return tuple(status for status in statuses if _is_on(fleet, node, gpu=status.gpu))
+    gpus = fleet.gpus  # as ``_is_on``, for what each heartbeat brings
+    return tuple(each for each in statuses if (known := gpus.get(each.gpu)) is None or known.node == node)
 
 
 def _replica(event: Event) -> str | None:
