@@ -378,7 +378,7 @@ class Budgets(RuleBasedStateMachine):
 
 
 Budgets.TestCase.settings = settings(
-    max_examples=30,
+    max_examples=20,
     stateful_step_count=20,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
