@@ -207,11 +207,12 @@ class Fleet:
 
     def expire(self, now: float) -> bool:
         """Touch what is due by ``now``; True if anything was."""
-        due = self.agenda.take(now)
+        due, every = self.agenda.take(now), self.work.all_untold
         for subject in due:
             if subject.gpu in self.gpus:
                 self.gpus[subject.gpu].watched = False
             self.touch(subject)
+        self.work.all_untold = every  # that time has passed alone is nothing to tell: what rules make of it is
         return bool(due)
 
     def level(self, node: str) -> Level | None:
