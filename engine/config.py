@@ -28,7 +28,7 @@ class EngineConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_waiting: int = 64
     max_model_len: int | None = None  # the model's own limit, or what the KV cache holds
     kv_mib: int | None = None  # a share of the memory that is free (engine/room.py)
-    step_tokens: int = 128  # a step of 128 prompt tokens takes about half a second of one core
+    step_tokens: int = 256  # a step of 256 prompt tokens takes about a second of one core
     speculative_tokens: int = 0
     quantization: str | None = None
     async_scheduling: bool | None = None  # on CUDA only: a CPU has no host to spare
@@ -68,7 +68,7 @@ def _parser() -> argparse.ArgumentParser:
         type=int,
         help="size of the KV cache in MiB (default: of what is free, 90 %% on CUDA, half on a CPU)",
     )
-    add("--step-tokens", type=int, default=128, help="tokens that one step computes at most")
+    add("--step-tokens", type=int, default=256, help="tokens that one step computes at most")
     add("--speculative-tokens", type=int, default=0, help="tokens that are guessed by prompt lookup at most; 0: none")
     add("--quantization", choices=("int8",), help="int8: decodes in int8, on a CPU only")
     add("--async-scheduling", action=argparse.BooleanOptionalAction,

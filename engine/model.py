@@ -66,20 +66,9 @@ class Forward(Protocol):
         ...
 
 
-class Matrix(Protocol):
-    """A matrix (out, in) and perhaps a bias, however they lie in memory."""
-
-    def __call__(self, x: torch.Tensor) -> torch.Tensor:
-        """See torch's ``linear``."""
-        ...
-
-    def plus(self, x: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-        """... and then the sum with ``other``."""
-        ...
-
-
-Make = Callable[[str, torch.Tensor, torch.Tensor | None], Matrix]
-Gated = Callable[[torch.Tensor], torch.Tensor]
+Product = Callable[[torch.Tensor], torch.Tensor]
+"""A matrix (out, in), and perhaps a bias, however they lie in memory: torch's ``linear``, into a tensor of its own."""
+Make = Callable[[str, torch.Tensor, torch.Tensor | None], Product]
 
 
 class Plain:
@@ -90,7 +79,7 @@ class Plain:
         self._bias = bias
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
-        """See Matrix. MKL does it up to half as fast for a batch of rows as the product the other way round.
+        """See Product. MKL does it up to half as fast for a batch of rows as the product the other way round.
 
         On two threads that holds from 2 to 128 rows: ``linear`` leaves one of them idle where rows are few.
         """
@@ -99,12 +88,8 @@ class Plain:
         product = (self._weight @ x.t()).t().contiguous()
         return product if self._bias is None else product.add_(self._bias)
 
-    def plus(self, x: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-        """See Matrix."""
-        return self(x).add_(other)
 
-
-def plain(_: str, weight: torch.Tensor, bias: torch.Tensor | None) -> Matrix:
+def plain(_: str, weight: torch.Tensor, bias: torch.Tensor | None) -> Product:
     """Leave a matrix as it came."""
     return Plain(weight, bias)
 
@@ -120,13 +105,13 @@ class Layer:
         self.gated = self._gated(weights["gate_up"], make)
         self.down = make("down", weights["down"], None)
 
-    def _gated(self, weight: torch.Tensor, make: Make) -> Gated:
+    def _gated(self, weight: torch.Tensor, make: Make) -> Product:
         """What makes of ``x`` what goes down."""
         both = make("gate_up", weight, None)
 
         def gated(x: torch.Tensor) -> torch.Tensor:
             gate, up = both(x).chunk(2, dim=-1)
-            return silu(gate) * up
+            return silu(gate).mul_(up)
 
         return gated
 
@@ -139,7 +124,7 @@ class Model:
         self._weights = weights
         self._least = torch.tensor(arch.norm_eps**0.5)
         self._layers = [self._layer(number) for number in range(arch.layers)]
-        self._head: Matrix = Plain(weights["embed"] if arch.tied else weights["head"])
+        self._head: Product = Plain(weights["embed"] if arch.tied else weights["head"])
         frequencies = weights.get("rope_factors")
         turns = rotary_frequencies(arch.rope, arch.head_dim)
         if frequencies is not None:  # GGUF carries llama3's stretching as one divisor a pair
@@ -161,8 +146,8 @@ class Model:
             self._normalise(joined, layer)
             self._rotate(joined[:, : arch.heads + arch.kv_heads], turn)
             answer = backend.attend(number, joined[:, : arch.heads], joined[:, arch.heads :])
-            x = layer.out.plus(answer.reshape(len(x), -1), x)
-            x = layer.down.plus(layer.gated(self._norm(x, layer.feed_norm)), x)
+            x = layer.out(answer.reshape(len(x), -1)).add_(x)
+            x = layer.down(layer.gated(self._norm(x, layer.feed_norm))).add_(x)
         return x
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:

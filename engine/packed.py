@@ -19,7 +19,7 @@ from torch.nn.functional import silu
 from engine.architecture import Architecture
 from engine.attention import Backend
 from engine.config import EngineConfig
-from engine.model import Gated, Layer, Make, Matrix, Model, Plain, Weights, of_layer
+from engine.model import Layer, Make, Model, Plain, Product, Weights, of_layer
 
 _reorder = torch.ops.mkldnn._reorder_linear_weight  # noqa: SLF001 - what torch.compile calls too; no public name
 _product = torch.ops.mkldnn._linear_pointwise  # noqa: SLF001 - as above
@@ -40,16 +40,12 @@ class Packed:
         return self._turned.t()
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
-        """See Matrix."""
+        """See Product."""
         if len(x) == 1:
             single = x @ self._turned
             return single if self._bias is None else single.add_(self._bias)
         product: torch.Tensor = _product(x, self._weight, self._bias, "none", [], "")
         return product
-
-    def plus(self, x: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-        """See Matrix."""
-        return self(x).add_(other)
 
     def silu(self, x: torch.Tensor) -> torch.Tensor:
         """The product, and then ``silu``."""
@@ -78,13 +74,9 @@ class Int8:
         self._weight = torch.ops.quantized.linear_prepack(small, bias)
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
-        """See Matrix."""
+        """See Product."""
         product: torch.Tensor = torch.ops.quantized.linear_dynamic(x, self._weight, reduce_range=True)
         return product
-
-    def plus(self, x: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-        """See Matrix."""
-        return self(x).add_(other)
 
 
 class PackedLayer(Layer):
@@ -94,13 +86,13 @@ class PackedLayer(Layer):
         self.packed: dict[str, Packed] = {}
         super().__init__(weights, self._made)
 
-    def _made(self, name: str, weight: torch.Tensor, bias: torch.Tensor | None) -> Matrix:
+    def _made(self, name: str, weight: torch.Tensor, bias: torch.Tensor | None) -> Product:
         if name in {"out", "down"}:
             return Plain(weight, bias)
         self.packed[name] = Packed(weight, bias)
         return self.packed[name]
 
-    def _gated(self, weight: torch.Tensor, make: Make) -> Gated:
+    def _gated(self, weight: torch.Tensor, make: Make) -> Product:
         gate, up = (Packed(half) for half in weight.chunk(2))
         self.packed |= {"gate": gate, "up": up}
         return lambda x: up.times(x, gate.silu(x))

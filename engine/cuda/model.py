@@ -9,13 +9,13 @@ from torch.nn.functional import embedding
 from engine.attention import Backend
 from engine.cuda import kernels
 from engine.cuda.attention import PagedBackend
-from engine.model import Gated, Layer, Make, Model, of_layer
+from engine.model import Layer, Make, Model, Product, of_layer
 
 
 class FusedLayer(Layer):
     """One layer whose gate is a kernel."""
 
-    def _gated(self, weight: torch.Tensor, make: Make) -> Gated:
+    def _gated(self, weight: torch.Tensor, make: Make) -> Product:
         both = make("gate_up", weight, None)
         return lambda x: kernels.silu_mul(both(x))
 

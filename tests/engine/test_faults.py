@@ -52,7 +52,7 @@ async def test_a_step_without_memory_is_cut_in_halves_and_no_request_is_lost(tin
         status, body, _ = await here.complete(list(range(5, 61)), max_tokens=4, ignore_eos=True, return_token_ids=True)
         assert status == 200
         assert len(body["choices"][0]["token_ids"]) == 4
-        assert here.service.loaded.scheduler.step_tokens == 16  # type: ignore[union-attr]
+        assert here.service.loaded.scheduler.step_tokens == 32  # type: ignore[union-attr]
         _, text, _ = await here.call("GET", "/metrics")
         assert b"corral_engine_out_of_memory_total 3.0" in text
         assert not here.over.done()
