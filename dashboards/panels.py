@@ -77,7 +77,10 @@ def lines(
         .legend(legend(width, ["lastNotNull", "max"]))
         .tooltip(common.VizTooltipOptions().mode(shapes.TooltipDisplayMode.MULTI).sort(shapes.SortOrder.DESCENDING))
     )
-    panel = panel.max(most) if most is not None else panel.axis_soft_max(1)  # all at 0 is not an axis up to 100
+    if most is not None:
+        panel = panel.max(most)
+    elif unit == "none":
+        panel = panel.axis_soft_max(1)  # all at 0 is not an axis up to 100
     if stacked:
         panel = panel.fill_opacity(60).line_width(0)
         panel = panel.stacking(common.StackingConfig().mode(shapes.StackingMode.NORMAL).group("A"))

@@ -20,6 +20,7 @@ def bars(title: str, description: str, queries: tuple[Query, ...], *, width: int
         .draw_style(shapes.GraphDrawStyle.BARS)
         .fill_opacity(80)
         .decimals(0)
+        .no_value("none")
         .interval("1m")
         .max_data_points(CELLS)
         .legend(legend(width, ["sum"]))

@@ -2,7 +2,7 @@
 
 from dashboards import replicas
 from dashboards.board import INCIDENT, Panels, assemble, label_variable, new_board
-from dashboards.panels import GREEN, NONE, RED, THIRD, YELLOW, Query, lines, number
+from dashboards.panels import GREEN, HALF, NONE, RED, THIRD, YELLOW, Query, lines, number
 
 UID = "corral-serving"
 ASKED = '{deployment="$deployment"}'
@@ -222,7 +222,7 @@ def _engines() -> Panels:
             " was computed between.",
             _quantiles("vllm:inter_token_latency_seconds"),
             "s",
-            width=THIRD,
+            width=HALF,
         ),
         lines(
             "Where a request's time goes",
@@ -236,7 +236,7 @@ def _engines() -> Panels:
                 )
             ),
             "s",
-            width=THIRD,
+            width=HALF,
             stacked=True,
         ),
     )

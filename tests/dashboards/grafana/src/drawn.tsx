@@ -10,6 +10,7 @@ type Props = PanelProps<any>;
 interface Strip {
   name: string;
   times: number[];
+  interval: number; // milliseconds from one time to the next
   field: Field;
 }
 
@@ -23,10 +24,11 @@ const BELOW = 22; // pixels for the axis of time
 
 function strips(frames: DataFrame[]): Strip[] {
   return frames.flatMap((frame) => {
-    const times = frame.fields.find((field) => field.type === FieldType.time)!.values as number[];
+    const time = frame.fields.find((field) => field.type === FieldType.time)!;
+    const [times, interval] = [time.values as number[], time.config.interval ?? 1000];
     return frame.fields
       .filter((field) => field.type === FieldType.number)
-      .map((field) => ({ name: getFieldDisplayName(field, frame, frames), times, field }));
+      .map((field) => ({ name: getFieldDisplayName(field, frame, frames), times, interval, field }));
   });
 }
 
@@ -66,7 +68,7 @@ export function StateTimeline(props: Props) {
   const all = strips(props.data.series);
   const cells = (strip: Strip, area: Area, top: number, high: number) => {
     const at = across(props.timeRange, area);
-    const gap = 2 * (strip.field.config.interval ?? 1000);
+    const gap = 2 * strip.interval;
     return strip.times.map((time, place) => {
       const next = strip.times[place + 1];
       const until = next !== undefined && next - time < gap ? next : time + gap / 2;
@@ -82,11 +84,10 @@ export function Heatmap(props: Props) {
   const most = Math.max(...all.flatMap((strip) => strip.field.values as number[]));
   const cells = (strip: Strip, area: Area, top: number, high: number) => {
     const at = across(props.timeRange, area);
-    const interval = strip.field.config.interval ?? 1000;
     return strip.times.map((time, place) => {
       const value = strip.field.values[place];
       const fill = value > 0 ? `hsl(18 90% ${85 - 50 * (value / most)}%)` : "none";
-      return <rect key={time} x={at(time - interval)} width={Math.max(1, at(time) - at(time - interval))} y={top + 1} height={high - 2} fill={fill} />;
+      return <rect key={time} x={at(time - strip.interval)} width={Math.max(1, at(time) - at(time - strip.interval))} y={top + 1} height={high - 2} fill={fill} />;
     });
   };
   return <Strips all={all} props={props} cells={cells} />;

@@ -41,7 +41,7 @@ export async function host(theme: grafana.GrafanaTheme2, plugins: Record<string,
   Object.assign(runtime.config, { theme2: theme, panels: Object.fromEntries(Object.keys(plugins).map((id) => [id, { id }])) });
   grafana.standardTransformersRegistry.setInit(() =>
     [...new Map(Object.values(grafana.standardTransformers).map((each) => [each.id, each])).values()].map(
-      (each) => ({ id: each.id, name: each.name, aliasIds: each.aliasIds, transformation: each, editor: nothing }) as never,
+      (each) => ({ id: each.id, name: each.name, aliasIds: each.aliasIds, transformation: async () => each, editor: nothing }) as never,
     ),
   );
   grafana.standardEditorsRegistry.setInit(() => EDITORS.map((id) => ({ id, name: id, editor: nothing }) as never));

@@ -103,7 +103,7 @@ function series(target: Query, result: Series[], step: number): DataFrame[] {
       refId: target.refId,
       fields: [
         { name: "Time", type: FieldType.time, config: { interval: step * 1000 }, values: points.map(([at]) => at * 1000) },
-        { name: "Value", type: FieldType.number, labels: each.metric, config: { displayNameFromDS: name }, values: points.map(([, value]) => Number(value)) },
+        { name: "Value", type: FieldType.number, labels: each.metric, config: { displayNameFromDS: name }, values: points.map(([, value]) => (value === "NaN" ? null : Number(value))) },
       ],
     });
   });
