@@ -3,13 +3,16 @@
 On its way to a function and back, a request of aiohttp's becomes a task, a ``Request`` and a ``Response``, and passes
 every middleware. Where thousands of nodes say each few seconds that nothing is new, that is most of what a controller
 does. So the answer to such a request is asked for as soon as aiohttp's parser has read it. What gets none, and all that
-is unusual about a request or its connection, goes aiohttp's way; nothing is parsed here.
+is unusual about a request or its connection, goes aiohttp's way; nothing is parsed here. It stands on insides of
+aiohttp: with a series of it that has not been tried, everything goes aiohttp's way.
 """
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from typing import Any, Protocol, cast
 
+import aiohttp
 from aiohttp import HttpVersion11, StreamReader, web
 from aiohttp.helpers import rfc822_formatted_time
 from aiohttp.http_parser import RawRequestMessage
@@ -17,6 +20,9 @@ from multidict import CIMultiDictProxy
 
 from wire.refusals import Connection, Server
 
+log = logging.getLogger(__name__)
+
+TRIED = "3.14."  # of aiohttp
 MOST_BYTES = 64 * 1024  # of a body; what is larger is not usual, and waits its turn
 
 Messages = Sequence[tuple[RawRequestMessage, StreamReader]]
@@ -34,6 +40,14 @@ class Quick(Protocol):
 
 
 QUICK = web.AppKey[Quick]("quick")  # an application's, if it has one
+
+
+def is_tried(version: str = aiohttp.__version__) -> bool:
+    """Whether this aiohttp has the insides that a quick answer needs; the log says if not."""
+    tried = version.startswith(TRIED)
+    if not tried:
+        log.warning("no quick answers: they were tried with another aiohttp", extra={"tried": TRIED, "is": version})
+    return tried
 
 
 class Runner(web.AppRunner):

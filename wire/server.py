@@ -23,7 +23,7 @@ from vocab.problems import MEDIA_TYPE, problem
 from wire import refusals
 from wire.config import is_loopback, split_address
 from wire.exposition import Exposition
-from wire.quick import QUICK, Runner
+from wire.quick import QUICK, Runner, is_tried
 
 log = logging.getLogger(__name__)
 
@@ -194,7 +194,7 @@ async def listen(
     if not is_loopback(host) and (token is None or tls is None):
         raise ConfigError(f"listen: {address} can be reached from other machines: set token_file, tls_cert and tls_key")
     quick = app.get(QUICK)
-    make = refusals.Runner if quick is None else partial(Runner, quick=quick)
+    make = partial(Runner, quick=quick) if quick is not None and is_tried() else refusals.Runner
     runner = make(
         app,
         access_log=None,

@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 from multidict import CIMultiDictProxy
 
-from wire.quick import MOST_BYTES, Runner
+from wire.quick import MOST_BYTES, Runner, is_tried
 
 READ_S = 10.0
 
@@ -116,3 +116,9 @@ async def test_no_request_is_another_ones_body() -> None:
         hidden = post(b"xx")
         assert await it.say(post(hidden, "X-Slow: 1\r\n")) == b"slow %d" % len(hidden)
         assert await it.say(post(b"xx")) == b"quick"
+
+
+def test_quick_answers_are_given_with_the_aiohttp_that_is_installed_and_not_with_any_other() -> None:
+    assert is_tried()
+    assert not is_tried("3.15.0")
+    assert not is_tried("3.1.4")
