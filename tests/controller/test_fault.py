@@ -103,7 +103,7 @@ async def test_approval_of_a_person_lets_the_reboot_go_on(tmp_path: Path) -> Non
     async with house(tmp_path, make_core=real_core, deployments=DEPLOYMENTS) as home:
         node, _ = await break_gpu(home)
         (waiting,) = (await home.get("fleet"))["actions_waiting"]
-        await home.post("approvals", {"action": waiting["id"], "reason": "window is open"})
+        await home.post("approvals", {"action": waiting["id"], "reason": "window is open", "force": True})
         (action,) = [each for each in await home.get("actions") if each["id"] == waiting["id"]]
         assert action["state"] != ActionState.WAITING or action["why"] != waiting["why"]
         assert action["of"] == ActionKind.REBOOT_NODE

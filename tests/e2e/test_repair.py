@@ -67,7 +67,9 @@ async def test_an_approved_reboot_boots_the_node_and_ends_in_probation_and_relea
         reboot = only(lines, kind="action", of="reboot_node", state="waiting")[-1]
         old = {each["replica"]: each["pid"] for each in await running.get("/api/v1/replicas")}
 
-        approved = await asyncio.to_thread(running.corral, "approve", reboot["id"], "--reason", "nobody is looking")
+        approved = await asyncio.to_thread(
+            running.corral, "approve", reboot["id"], "--force", "--reason", "nobody is looking"
+        )
         assert approved.returncode == 0, approved.stderr
         await in_phase(running, victim["uuid"], "probation")
 
