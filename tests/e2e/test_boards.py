@@ -15,7 +15,7 @@ from tests.e2e.load import Load
 
 pytestmark = pytest.mark.e2e
 
-TIMES = {"$__rate_interval": "20s", "$__range_s": "60", "$__range": "1m", "$__interval": "30s"}
+TIMES = {"$__rate_interval": "20s", "$__range_s": "300", "$__range": "5m", "$__interval": "5m"}
 
 
 async def test_no_panel_is_empty_that_should_not_be(tmp_path: Path) -> None:
