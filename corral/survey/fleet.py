@@ -29,17 +29,21 @@ class Board(msgspec.Struct, frozen=True):
 
 
 class Fleet:
-    """What is known of the fleet. ``gpus_per_node``: how many a node is taken to have where nothing shows more."""
+    """What is known of the fleet. ``boards``: all that metrics name; a node with some of them has no others.
+
+    ``gpus_per_node``: how many any other node is taken to have where nothing shows more.
+    """
 
     def __init__(self, findings: Iterable[Finding], boards: Iterable[Board] = (), gpus_per_node: int = 8) -> None:
         self.gpus: dict[str, Gpu] = {}
         self.assumed = 0
-        self._expected = gpus_per_node
+        self._expected: dict[str, int] = defaultdict(lambda: gpus_per_node)
         self._by_place: dict[tuple[str, str], str] = {}
         self._of: dict[str, dict[str, None]] = defaultdict(dict)  # node -> its GPUs
         self._nodes: dict[str, list[Node]] = defaultdict(list)
         for board in boards:
             self._know(board.node, board.pci, board.uuid, board.serial, board.board)
+            self._expected[board.node] = len(self._of[board.node])
         for finding in findings:
             for node in finding.nodes:
                 self._nodes[node.node].append(node)
@@ -71,7 +75,7 @@ class Fleet:
 
     def size(self, node: str) -> int:
         """The GPUs of a node, with those that nothing names."""
-        return max(len(self._of.get(node, ())), self._expected)
+        return max(len(self._of.get(node, ())), self._expected[node])
 
     def boards(self) -> dict[str | None, int]:
         """How many cards there are of each board; those that nothing names are of no known one."""
@@ -88,7 +92,7 @@ class Fleet:
         self.assumed = 0
         for name in sorted(self._of):
             known = list(self._of[name])
-            unnamed = [f"{name}/unnamed-{number}" for number in range(len(known), self._expected)]
+            unnamed = [f"{name}/unnamed-{number}" for number in range(len(known), self._expected[name])]
             self.assumed += len(unnamed)
             boots = self._boots(name)
             made.append(self._facts(name, boots[0][1] if boots else "", [*known, *unnamed]))
