@@ -226,7 +226,7 @@ class Referee:
         return None
 
     def _serving(self, now: float, nth: int) -> dict[str, str]:
-        """The replicas that work by their nodes' ``nth`` last report, and were not told to go, with their deployments.
+        """The replicas that work by their nodes' ``nth`` last report, and are not to go, with their deployments.
 
         A group works while each of its nodes says so of its part. A line that was decided while a report was taken in
         may rest on the report before: the doubt is for the core.
@@ -236,6 +236,8 @@ class Referee:
             for action in self._actions.values()
             if action.of in {ActionKind.DRAIN, ActionKind.STOP_REPLICA} and action.state in TOLD
         }
+        repairs = [one for one in self._actions.values() if one.of in REPAIRS and one.state in STARTED]
+        told |= {subject.replica for repair in repairs for subject in repair.disrupts}
         parts: dict[str, dict[str, ReplicaStatus]] = defaultdict(dict)
         for node, heard in self._reports.items():
             at, statuses = heard[-nth] if len(heard) >= nth else (0.0, ())

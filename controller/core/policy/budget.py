@@ -143,9 +143,21 @@ def _serves(fleet: Fleet, replica: Replica) -> bool:
 
 
 def is_reliable(fleet: Fleet, replica: Replica) -> bool:
-    """Whether what it said last can be counted on when another one is to go: its nodes report, its GPUs are there."""
+    """Whether what it said last can be counted on when another one is to go.
+
+    Its nodes report, its GPUs are there, and no repair that was ordered ends it.
+    """
     live = all(fleet.node_state(node) == NodeState.LIVE for node in replica.nodes)
-    return live and not is_lost(fleet, replica)
+    return live and not is_lost(fleet, replica) and not _is_struck(fleet, replica)
+
+
+def _is_struck(fleet: Fleet, replica: Replica) -> bool:
+    """Whether a repair under way takes it: by an approval also what still serves."""
+    return any(
+        replica.subject in repair.disrupts or repair.subject.gpu in replica.gpus or repair.subject.node in replica.nodes
+        for repair in fleet.ledger.live(*REPAIRS)
+        if repair.state in STARTED
+    )
 
 
 def repairs(fleet: Fleet) -> Budget | None:

@@ -31,7 +31,7 @@ def approve(fleet: Fleet, asked: Asked, now: float) -> Iterator[AnyLine]:
         yield refuse(asked, f"it may not be done now: {forbidden}" if forbidden else "no such action waits", now)
     for action in waiting:
         disrupts = _disrupts(fleet, action)
-        broken = _under_floor(fleet, (action.subject, *disrupts))
+        broken = _under_floor(fleet, (_place(fleet, action), *disrupts))
         against = _against(fleet, action)
         if against is None and broken is not None and not asked.force:
             against = f"it would leave {budget.words(broken)}: with force it is done all the same"
@@ -42,6 +42,12 @@ def approve(fleet: Fleet, asked: Asked, now: float) -> Iterator[AnyLine]:
             again = token(fleet.settings.epoch, ledger.number + 1 if ledger.epoch == fleet.settings.epoch else 1)
             ordered = move(action, ActionState.ORDERED, words(asked, "approved"), now, token=again, disrupts=disrupts)
             yield replace(ordered, budget=broken)
+
+
+def _place(fleet: Fleet, action: ActionLine) -> Subject:
+    """What the fault is on: a reboot for one GPU takes that one, too, with what was found on it meanwhile."""
+    incident = fleet.ledger.incidents.get(action.incident or "")
+    return (place_of(fleet, incident) if incident is not None else None) or action.subject
 
 
 def _disrupts(fleet: Fleet, action: ActionLine) -> tuple[Subject, ...]:

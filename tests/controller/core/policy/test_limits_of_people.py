@@ -4,11 +4,13 @@ import msgspec
 import pytest
 
 from controller.core.fleet.settings import Limits, Settings
-from controller.core.fleet.stimuli import Asked, Declared, Deployment
+from controller.core.fleet.stimuli import Asked, Declared, Deployment, Replicas
 from controller.deciding.verdict import verdict
 from tests.controller.core.conftest import MakeWorld
 from tests.sim.world import World
 from vocab.lines import HoldLine, NoteLine
+from vocab.messages import ReplicaStatus
+from vocab.observations import Member
 from vocab.states import ActionKind
 
 CHAT = Deployment(name="chat", replicas=4, min_ready=3)
@@ -137,3 +139,40 @@ def test_an_approval_names_what_it_takes_as_things_are_by_then(make_world: MakeW
     world.ask("approve", action=waiting.id, reason="tonight")
     (ordered,) = world.ordered(ActionKind.REBOOT_NODE)
     assert sum(subject.replica is not None for subject in ordered.disrupts) == 1
+
+
+def test_what_an_approved_repair_takes_serves_nobody_when_the_next_is_approved(make_world: MakeWorld) -> None:
+    world = make_world(Deployment(name="chat", replicas=4, gpus_per_replica=2, min_ready=3), nodes=4, gpus=3)
+    for name in ("n1", "n2"):
+        node = world.nodes[name]
+        node.hit(next(gpu for gpu in node.gpus if world.replica_on(gpu) is None), "xid:79", world.now)
+        world.run(10)
+    first, second = (action for action in world.core.view().actions if action.of is ActionKind.REBOOT_NODE)
+    world.ask("approve", action=first.id, reason="tonight")
+    (refused,) = world.ask("approve", action=second.id, reason="tonight")
+    assert isinstance(refused, NoteLine)
+    assert "2 of 3 replicas of chat that serve" in refused.text
+    assert [action.id for action in world.ordered(ActionKind.REBOOT_NODE)] == [first.id]
+
+
+def test_an_approval_asks_for_what_came_onto_the_faults_own_gpu(make_world: MakeWorld) -> None:
+    side = Deployment(name="side", replicas=1, min_ready=1, managed_by="none")
+    world = make_world(Deployment(name="chat", replicas=1, min_ready=0), side, gpus=2)
+    node = world.nodes["n1"]
+    ill = next(gpu for gpu in node.gpus if world.replica_on(gpu) is None)
+    node.hit(ill, "probe_hung", world.now)
+    world.run(10)
+    (waiting,) = [action for action in world.core.view().actions if action.of is ActionKind.REBOOT_NODE]
+    found = ReplicaStatus(
+        replica="side-1",
+        deployment="side",
+        members=(Member(node="n1", gpu=ill, rank=0),),
+        phase="ready",
+        ready=True,
+        stepping=True,
+        observed=True,
+    )
+    world.tell(Replicas(node="n1", statuses=(found,), whole=False))
+    (refused,) = world.ask("approve", action=waiting.id, reason="tonight")
+    assert isinstance(refused, NoteLine)
+    assert "0 of 1 replicas of side that serve" in refused.text
