@@ -94,12 +94,19 @@ class _Connection(Connection):
             return messages
         assert self.transport is not None
         body = payload.read_nowait()
-        answer = self._quick.answer(message.headers, body, self.transport)
+        answer = self._answer(message.headers, body, self.transport)
         if answer is None:
             return [(message, self._unread(body))]
         self.transport.write(_HEAD % (len(answer), rfc822_formatted_time().encode()) + answer)
         self._next_keepalive_close_time = self._loop.time() + self._keepalive_timeout
         return []
+
+    def _answer(self, headers: CIMultiDictProxy[str], body: bytes, transport: asyncio.Transport) -> bytes | None:
+        try:
+            return self._quick.answer(headers, body, transport)
+        except Exception:  # the edge of a request: raised from here, the connection would end without an answer
+            log.exception("a quick answer failed; the request goes the long way")
+            return None
 
     def _is_idle(self) -> bool:
         """Whether nothing is under way on it, so that an answer would not overtake another one."""

@@ -14,11 +14,13 @@ READ_S = 10.0
 
 
 class Even:
-    """Answers bodies of an even length."""
+    """Answers bodies of an even length, and breaks where it is told to."""
 
     method, path = "POST", "/beat"
 
     def answer(self, headers: CIMultiDictProxy[str], body: bytes, _: asyncio.Transport) -> bytes | None:
+        if "X-Breaks" in headers:
+            raise RecursionError
         return b"quick" if len(body) % 2 == 0 and "X-Slow" not in headers else None
 
 
@@ -76,6 +78,7 @@ async def test_both_ways_take_turns_on_one_connection() -> None:
         post(b"xx", path="/beat?x=1"),
         post(b"xx", path="/other"),
         post(b"xx", "X-Slow: 1\r\n"),
+        post(b"xx", "X-Breaks: 1\r\n"),
         post(b"xx", "Connection: close\r\n"),
         post(b"xx", version="1.0").replace(b"Host", b"Connection: keep-alive\r\nHost"),
         post(b"xx").replace(b"POST", b"PUT"),
