@@ -1,7 +1,7 @@
 """The fleet board: can users be served, what is out of service and why, what do the GPUs do with their time."""
 
 from dashboards.board import INCIDENT, Panels, assemble, new_board
-from dashboards.panels import GREEN, HALF, NONE, RED, THIRD, WIDE, YELLOW, Query, lines, number, rows
+from dashboards.panels import DOINGS, GREEN, HALF, NONE, RED, STATES, THIRD, WIDE, YELLOW, Query, lines, number, rows
 from dashboards.plots import bars
 from dashboards.recorded import (
     DOING,
@@ -109,6 +109,7 @@ def _capacity() -> Panels:
             (Query("sum by (state) (corral_gpus)", "{{state}}"),),
             "none",
             stacked=True,
+            colors=STATES,
         ),
         lines(
             "Nodes by state",
@@ -117,6 +118,7 @@ def _capacity() -> Panels:
             (Query("sum by (state) (corral_nodes)", "{{state}}"),),
             "none",
             stacked=True,
+            colors=STATES,
         ),
         lines(
             "Holds by owner",
@@ -196,7 +198,16 @@ def _faults() -> Panels:
                     "{{of}} {{state}}",
                 ),
             ),
-            width=WIDE,
+            width=HALF,
+        ),
+        lines(
+            "Budgets, share that is used",
+            "What Corral may take out of service within its window (nodes newly cordoned, of the fleet, a pool, a rack)"
+            " and the repairs that may run at one time. Good: under 100 %. At 100 % what is harmful waits, and what is"
+            " wrong is only written down: a person looks first.",
+            (Query("corral_budget_used / corral_budget_limit", "{{budget}}"),),
+            "percentunit",
+            width=HALF,
         ),
     )
 
@@ -211,6 +222,7 @@ def _work() -> Panels:
             (recorded(DOING, "{{doing}}"),),
             "none",
             stacked=True,
+            colors=DOINGS,
         ),
         lines(
             "Utilization beside what the chips do, fleet means",

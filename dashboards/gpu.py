@@ -6,7 +6,7 @@ and of its memory bandwidth these kernels used; the engine's batch says why.
 """
 
 from dashboards.board import INCIDENT, Panels, assemble, label_variable, new_board
-from dashboards.panels import BLUE, GREEN, HALF, RED, SHORT, THIRD, WIDE, YELLOW, Query, lines, number, states
+from dashboards.panels import BLUE, GREEN, HALF, RED, SHORT, THIRD, WIDE, YELLOW, Query, lines, number, rows, states
 from dashboards.plots import bars
 
 UID = "corral-gpu"
@@ -267,6 +267,16 @@ def _limits() -> Panels:
 
 def _faults() -> Panels:
     return (
+        rows(
+            "What stands against it",
+            "Open conditions of this GPU, and for how long each has been open. Good: none. `corral explain GPU` tells"
+            " its whole story with what ends each, and its history by serial number.",
+            Query(f"time() - corral_condition_opened_timestamp_seconds{GPU}", "{{code}}"),
+            {"code": "Condition", "device": "Device"},
+            value="Open for",
+            unit="s",
+            height=SHORT,
+        ),
         bars(
             "Xid errors by code",
             "New errors. Good: none. docs/signals.md says what each code means and what Corral does about it.",

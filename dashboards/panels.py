@@ -31,6 +31,17 @@ TALL, SHORT = 8, 4  # rows of 30 pixels
 NONE = "or 0 * max(corral_store_up)"  # 0 where nothing is counted, and nothing where the controller is not scraped
 
 GREEN, YELLOW, RED, BLUE = "green", "yellow", "red", "blue"
+ORANGE, PURPLE, GRAY = "orange", "purple", "#8e8e8e"
+STATES = {  # of GPUs and nodes: green serves, yellow serves with a doubt, blue is Corral at work, red is lost to users
+    "healthy": GREEN, "live": GREEN, "degraded": YELLOW, "suspect": YELLOW, "probation": "light-green",
+    "fenced": "light-purple", "cordoned": PURPLE, "draining": "light-blue", "repairing": BLUE,
+    "validating": "dark-blue", "failed": RED, "lost": "dark-red", "quarantined": ORANGE, "unknown": GRAY,
+    "removed": "#c7c7c7",
+}  # fmt: skip
+DOINGS = {  # what GPUs do with their time
+    "memory-bound": GREEN, "compute-bound": "dark-green", "idle": GRAY, "launch-bound": YELLOW, "starved": ORANGE,
+    "throttled": RED, "hung": "dark-red",
+}  # fmt: skip
 
 
 LIMIT = [  # a limit: thin, dashed, red
@@ -59,8 +70,12 @@ def lines(
     height: int = TALL,
     most: float | None = None,
     stacked: bool = False,
+    colors: dict[str, str] | None = None,
 ) -> timeseries.Panel:
-    """Curves over time from zero up; ``most`` fixes the top of the axis, ``stacked`` adds them up."""
+    """Curves over time from zero up; ``most`` fixes the top of the axis, ``stacked`` adds them up.
+
+    ``colors``: of the series with these names.
+    """
     panel = (
         timeseries.Panel()
         .title(title)
@@ -88,6 +103,9 @@ def lines(
         panel = panel.with_target(target(query, ref).range())
         if query.dashed:
             panel = panel.override_by_query(ref, LIMIT)
+    for name, color in (colors or {}).items():
+        fixed = {"mode": FieldColorModeId.FIXED.value, "fixedColor": color}
+        panel = panel.override_by_name(name, [DynamicConfigValue(id_val="color", value=fixed)])
     return panel
 
 

@@ -11,7 +11,7 @@ from controller.core.placement.deployments import staying
 from controller.core.placement.placement import is_able, is_free, is_placeable, takes_work
 from controller.core.placement.shortage import why_short
 from controller.core.placement.stranded import is_stranded
-from controller.core.policy import pause
+from controller.core.policy import budget, pause
 from controller.core.repairs.workflow import phase_of
 from controller.core.replicas import restart
 from vocab.activity import activity
@@ -45,6 +45,7 @@ def view(
         policy=fleet.settings.policy,
         shadowed=fleet.settings.unadopted,
         precision=fleet.records.of(ledger, now),
+        budgets=budget.now_used(fleet, now),
         counts=counted,
     )
 

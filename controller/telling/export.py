@@ -265,6 +265,8 @@ class Export(Exposition):
         waiting = (each for each in view.actions if each.of in REPAIRS and each.state is ActionState.WAITING)
         awaited = (("person" if each.budget is None else "budget",) for each in waiting)
         self._tally("corral_repairs_waiting", awaited, (("person",), ("budget",)))
+        self._replace("corral_budget_used", {(name,): each.used for name, each in view.budgets.items()})
+        self._replace("corral_budget_limit", {(name,): each.limit for name, each in view.budgets.items()})
         self.gauge("corral_incidents_halted").set(len(view.halted))
 
     def _show_deployments(self, view: View) -> None:

@@ -23,7 +23,7 @@ FASTER = {"1m15s": "10s", "[1m]": "[20s]", "[2m]": "[20s]", "interval: 1m": "int
 ABSENT = re.compile(
     r"corral_rule_|corral_manager_|corral_webhook_|corral_lease_age|corral_follower_lag|corral_conditions_open\{"
     r'|> 0\)?$|> 0\) \*|\{state="waiting"\}|\{result="failed"\}|corral_oldest_hold|corral_gateway_retries|state="done"'
-    r"|corral_lemons|corral:xid|spec_decode|corral_engine_mfu|corral_engine_mbu"
+    r"|corral_lemons|corral_condition_opened|corral:xid|spec_decode|corral_engine_mfu|corral_engine_mbu"
 )
 
 

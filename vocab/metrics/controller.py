@@ -115,6 +115,13 @@ CONTROLLER: tuple[Metric, ...] = (
         ("awaits",),
     ),
     Metric(
+        "corral_budget_used",
+        Kind.GAUGE,
+        "What is used of a budget: nodes newly cordoned within the window, or repairs under way.",
+        ("budget",),
+    ),
+    Metric("corral_budget_limit", Kind.GAUGE, "The budget itself; what would go over it waits.", ("budget",)),
+    Metric(
         "corral_incidents_halted",
         Kind.GAUGE,
         "Open incidents on which nothing goes on by itself: a person's turn.",

@@ -3,7 +3,7 @@
 import msgspec
 
 from controller.core.fleet.precision import Precision
-from vocab.lines import ActionLine, ConditionLine, HoldLine, IncidentLine, NoteLine
+from vocab.lines import ActionLine, Budget, ConditionLine, HoldLine, IncidentLine, NoteLine
 from vocab.observations import Owner
 from vocab.readings import Readings
 
@@ -157,4 +157,5 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     shadowed: dict[str, str] = {}  # rules that are not as they were adopted, and how they differ, by code
     managers: tuple[ManagerView, ...] = ()
     precision: tuple[Precision, ...] = ()  # of the rules that decided anything lately
+    budgets: dict[str, Budget] = {}  # what is used of each, by name
     counts: dict[str, int]  # in GPUs: total, in_service, free, unhealthy, stranded, overcommitted

@@ -4,13 +4,15 @@ Only harmful acts ask, of automation and of people alike; lifting, releasing and
 over a limit by force (``core.operator``, ``core.repairs.approval``), and counts in it all the same.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from math import ceil
+from typing import NamedTuple
 
 from controller.core.fleet.fleet import Fleet
 from controller.core.fleet.kinds import REPAIRS, STARTED
 from controller.core.fleet.ledger import AGENT
 from controller.core.fleet.replicas import Life, Replica, is_leaving
+from controller.core.fleet.settings import Limits
 from vocab.lines import Budget, HoldLine, Subject
 from vocab.states import Health, NodeState
 
@@ -63,19 +65,41 @@ def _of_scopes(fleet: Fleet, recent: list[HoldLine], node: str) -> Budget | None
     held = {_node_of(fleet, hold) for hold in recent}
     if node in held:
         return None
-    pool = fleet.pool_of(node)
-    scopes = [("the fleet", len(fleet.nodes), sum(each in fleet.nodes for each in held), fleet.settings.limits)]
-    if pool is not None:
-        used = sum(fleet.pool_of(each or "") == pool for each in held)
-        scopes.append((f"pool {pool}", len(fleet.pools[pool]), used, fleet.settings.limits_of(pool)))
+    scopes = (_cordoned(fleet, scope, held) for scope in _scopes(fleet) if node in scope.nodes)
+    return next((each for each in scopes if each.used >= each.limit), None)
+
+
+def now_used(fleet: Fleet, now: float) -> dict[str, Budget]:
+    """What is used of each budget that holds for more than one node; of failure domains those of which anything is."""
+    held = {_node_of(fleet, hold) for hold in _recent(fleet, now)}
+    scopes = [scope for scope in _scopes(fleet) if scope.always or not held.isdisjoint(scope.nodes)]
+    cordoned = {f"cordons of {scope.name}": _cordoned(fleet, scope, held) for scope in scopes}
+    return {**cordoned, "repairs": repairs_now(fleet)}
+
+
+class _Scope(NamedTuple):
+    """A part of the fleet that has a budget of cordons of its own."""
+
+    name: str
+    nodes: Collection[str]
+    limits: Limits
+    always: bool  # it is shown even if nothing is used of it
+
+
+def _scopes(fleet: Fleet) -> Iterator[_Scope]:
+    settings = fleet.settings
+    yield _Scope("the fleet", fleet.nodes, settings.limits, always=True)
+    for name, nodes in fleet.pools.items():
+        yield _Scope(f"pool {name}", nodes, settings.limits_of(name), always=True)
     for name, nodes in fleet.domains.items():
-        if node in nodes:
-            scopes.append((f"domain {name}", len(nodes), len(held.intersection(nodes)), fleet.settings.limits))
-    for name, size, used, limits in scopes:
-        limit = min(limits.cordons, ceil(limits.cordons_ratio * size))
-        if used >= limit:
-            return Budget(limit=limit, used=used, of=f"nodes of {name} newly cordoned in {limits.window_s:g} s")
-    return None
+        yield _Scope(f"domain {name}", nodes, settings.limits, always=False)
+
+
+def _cordoned(fleet: Fleet, scope: _Scope, held: set[str | None]) -> Budget:
+    limits = scope.limits
+    limit = min(limits.cordons, ceil(limits.cordons_ratio * len(scope.nodes)))
+    used = len(held.intersection(scope.nodes))
+    return Budget(limit=limit, used=used, of=f"nodes of {scope.name} newly cordoned in {limits.window_s:g} s")
 
 
 def _node_of(fleet: Fleet, hold: HoldLine) -> str | None:

@@ -119,6 +119,7 @@ def test_actions_say_since_when_the_oldest_is_there_and_what_repairs_wait_for() 
             repair(4, 61.0, ActionState.WAITING, full),
         ),
         halted={"i-1": "no attempt is left"},
+        budgets={"repairs": Budget(limit=3, used=2, of="repairs at one time")},
     )
     export.snapshot = lambda: Snapshot(view=view, report_ages_s={}, readers=0, seq=1)
     found = samples(export.render()[0].decode())
@@ -126,6 +127,8 @@ def test_actions_say_since_when_the_oldest_is_there_and_what_repairs_wait_for() 
     assert found["corral_repairs_waiting", (("awaits", "person"),)] == 1
     assert found["corral_repairs_waiting", (("awaits", "budget"),)] == 1
     assert found["corral_incidents_halted", ()] == 1
+    assert found["corral_budget_used", (("budget", "repairs"),)] == 2
+    assert found["corral_budget_limit", (("budget", "repairs"),)] == 3
 
 
 async def test_what_is_written_beside_the_loop_is_what_is_written_at_once() -> None:

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from controller.core.fleet.settings import Limits, Settings
-from controller.core.fleet.stimuli import Asked, Declared, Deployment, Replicas
+from controller.core.fleet.stimuli import Asked, Declared, Deployment, Replicas, Shaped
 from controller.deciding.verdict import verdict
 from tests.controller.core.conftest import MakeWorld
 from tests.sim.world import World
@@ -55,6 +55,20 @@ def test_room_comes_back_with_time_with_a_lift_and_when_somebody_has_looked(make
     world.run(601)
     world.ask("hold", node="n4", reason="new cable")
     assert held(world) == ["n2", "n3", "n1", "n4"]
+
+
+def test_the_view_tells_what_is_used_of_each_budget(make_world: MakeWorld) -> None:
+    world = make_world(nodes=4, gpus=2, settings=TIGHT)
+    world.tell(Shaped(pools={"a": ("n1", "n2"), "b": ("n3", "n4")}, domains={"rack 1": ("n1",), "rack 2": ("n2",)}))
+    world.ask("hold", node="n1", reason="new cable")
+    told = {name: (each.used, each.limit) for name, each in world.core.view().budgets.items()}
+    assert told == {
+        "cordons of the fleet": (1, 2),
+        "cordons of pool a": (1, 2),
+        "cordons of pool b": (0, 2),
+        "cordons of domain rack 1": (1, 1),
+        "repairs": (0, 2),
+    }
 
 
 def test_gpus_of_one_node_are_counted_too(make_world: MakeWorld) -> None:
