@@ -4,9 +4,9 @@ Only harmful acts ask, of automation and of people alike; lifting, releasing and
 over a limit by force (``core.operator``, ``core.repairs.approval``), and counts in it all the same.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 from math import ceil
-from typing import NamedTuple
 
 from controller.core.fleet.fleet import Fleet
 from controller.core.fleet.kinds import REPAIRS, STARTED
@@ -65,41 +65,40 @@ def _of_scopes(fleet: Fleet, recent: list[HoldLine], node: str) -> Budget | None
     held = {_node_of(fleet, hold) for hold in recent}
     if node in held:
         return None
-    scopes = (_cordoned(fleet, scope, held) for scope in _scopes(fleet) if node in scope.nodes)
-    return next((each for each in scopes if each.used >= each.limit), None)
+    pool = fleet.pool_of(node)
+    domains = [name for name, nodes in fleet.domains.items() if node in nodes]
+    found = _cordons(fleet, held, [] if pool is None else [pool], domains)
+    return next((each for each in found.values() if each.used >= each.limit), None)
 
 
 def now_used(fleet: Fleet, now: float) -> dict[str, Budget]:
     """What is used of each budget that holds for more than one node; of failure domains those of which anything is."""
     held = {_node_of(fleet, hold) for hold in _recent(fleet, now)}
-    scopes = [scope for scope in _scopes(fleet) if scope.always or not held.isdisjoint(scope.nodes)]
-    cordoned = {f"cordons of {scope.name}": _cordoned(fleet, scope, held) for scope in scopes}
-    return {**cordoned, "repairs": repairs_now(fleet)}
+    domains = [name for name, nodes in fleet.domains.items() if not held.isdisjoint(nodes)] if held else []
+    cordons_of = _cordons(fleet, held, fleet.pools, domains)
+    return {**{f"cordons of {name}": each for name, each in cordons_of.items()}, "repairs": repairs_now(fleet)}
 
 
-class _Scope(NamedTuple):
-    """A part of the fleet that has a budget of cordons of its own."""
+def _cordons(
+    fleet: Fleet, held: Collection[str | None], pools: Iterable[str], domains: Iterable[str]
+) -> dict[str, Budget]:
+    """What ``held`` uses of the fleet's budget of cordons, and of those of these pools and domains.
 
-    name: str
-    nodes: Collection[str]
-    limits: Limits
-    always: bool  # it is shown even if nothing is used of it
+    Each fault asks, in a fleet of thousands of nodes: nothing here looks at every node or domain.
+    """
+    limits, of_pool = fleet.settings.limits, Counter(fleet.pool_of(each or "") for each in held)
+    found = {"the fleet": (len(fleet.nodes), sum(each in fleet.nodes for each in held), limits)}
+    for name in pools:
+        found[f"pool {name}"] = len(fleet.pools[name]), of_pool[name], fleet.settings.limits_of(name)
+    for name in domains:
+        nodes = fleet.domains[name]
+        found[f"domain {name}"] = len(nodes), sum(each in nodes for each in held), limits
+    return {name: _cordoned(name, *each) for name, each in found.items()}
 
 
-def _scopes(fleet: Fleet) -> Iterator[_Scope]:
-    settings = fleet.settings
-    yield _Scope("the fleet", fleet.nodes, settings.limits, always=True)
-    for name, nodes in fleet.pools.items():
-        yield _Scope(f"pool {name}", nodes, settings.limits_of(name), always=True)
-    for name, nodes in fleet.domains.items():
-        yield _Scope(f"domain {name}", nodes, settings.limits, always=False)
-
-
-def _cordoned(fleet: Fleet, scope: _Scope, held: set[str | None]) -> Budget:
-    limits = scope.limits
-    limit = min(limits.cordons, ceil(limits.cordons_ratio * len(scope.nodes)))
-    used = len(held.intersection(scope.nodes))
-    return Budget(limit=limit, used=used, of=f"nodes of {scope.name} newly cordoned in {limits.window_s:g} s")
+def _cordoned(name: str, size: int, used: int, limits: Limits) -> Budget:
+    limit = min(limits.cordons, ceil(limits.cordons_ratio * size))
+    return Budget(limit=limit, used=used, of=f"nodes of {name} newly cordoned in {limits.window_s:g} s")
 
 
 def _node_of(fleet: Fleet, hold: HoldLine) -> str | None:
