@@ -1,9 +1,9 @@
 """Series that Prometheus computes beforehand, so that a board over 10,000 GPUs is as quick as one over ten.
 
 A board asks these where it would otherwise read every GPU of the fleet for every point of a curve. What is counted by
-the minute looks back one scrape further than its minute, so that no increment falls between two windows, and is
-rounded down to what was counted: the extrapolation of ``increase`` would make 1.25 of one. A row that needs a fleet
-without faults to be empty is: "> 0".
+the minute looks back one scrape further than its minute, so that no increment falls between two windows. ``increase``
+takes what was counted in the 60 s between its first and its last scrape for that of all 75 s, 1.25 for each one: hence
+the 0.8, rounded. A row that needs a fleet without faults to be empty is: "> 0".
 """
 
 import json
@@ -40,10 +40,10 @@ UTILIZATION, SM_ACTIVE, DRAM_ACTIVE, TENSOR_ACTIVE = (
 POWER = Recorded("corral:gpu_power_watts:sum", "sum(corral_gpu_power_watts)")
 DOING = Recorded("corral:gpu_doing:count", "count by (doing) (corral_gpu_activity)")
 TOKENS = Recorded("corral:generation_tokens:rate1m", "sum by (model_name) (rate(vllm:generation_tokens_total[1m]))")
-XIDS = Recorded("corral:xids:increase1m", "sum by (node) (floor(increase(corral_gpu_xids_total[1m15s]))) > 0")
+XIDS = Recorded("corral:xids:increase1m", "sum by (node) (round(increase(corral_gpu_xids_total[1m15s]) * 0.8)) > 0")
 XID_ERRORS = Recorded(
     "corral:xid_errors:increase1m",
-    "sum by (node, xid) (floor(increase(corral_gpu_xid_errors_total[1m15s]))) > 0",
+    "sum by (node, xid) (round(increase(corral_gpu_xid_errors_total[1m15s]) * 0.8)) > 0",
 )
 FIRST_TOKEN = Recorded(
     "corral:replica_first_token_seconds:p95",

@@ -129,16 +129,28 @@ def test_a_window_counted_by_the_minute_overlaps_the_one_before_by_a_scrape():
     assert all(f"[{interval}{scrape}]" in expr for expr in counted)
 
 
-def test_what_is_counted_by_the_minute_is_counted_once(tmp_path):
-    source = {"series": 'corral_gpu_xids_total{node="n1",gpu="GPU-1"}', "values": "0+0x10 1+0x9 3+0x20"}
+def between(*counts):
+    """Scrapes each 15 s that are between two evaluations, as values each 5 s."""
+    return " ".join(f"_ {count} _" for count in counts)
+
+
+@pytest.mark.parametrize(
+    ("interval", "values", "counted"),
+    [
+        ("15s", "0+0x10 1+0x9 3+0x20", 3),
+        ("5s", between(*[7] * 11, *[8] * 10, *[48] * 20), 41),  # one, and later forty at one time
+    ],
+)
+def test_what_is_counted_by_the_minute_is_counted_once(tmp_path, interval, values, counted):
+    source = {"series": 'corral_gpu_xids_total{node="n1",gpu="GPU-1"}', "values": values}
     case = {
-        "interval": "15s",
+        "interval": interval,
         "input_series": [source],
         "promql_expr_test": [
             {
                 "expr": "sum_over_time(corral:xids:increase1m[9m])",
                 "eval_time": "9m",
-                "exp_samples": [{"labels": '{node="n1"}', "value": 3}],
+                "exp_samples": [{"labels": '{node="n1"}', "value": counted}],
             }
         ],
     }
