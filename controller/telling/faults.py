@@ -1,6 +1,7 @@
 """What faults cost, counted from the lines as they are stored: how many, how long, in which phase, at which try.
 
-What began before this process did is left out of the durations: a beginning that is not known makes none.
+What began before this process did, or while another controller decided, is left out of the durations: a beginning that
+is not known makes none.
 """
 
 from collections.abc import Iterable
@@ -23,7 +24,7 @@ class FaultCounts:
     def __init__(self, opened: Counter, lasted: Histogram, stayed: Histogram, repairs: Counter) -> None:
         self._opened, self._lasted, self._stayed, self._repairs = opened, lasted, stayed, repairs
         self._since: dict[str, float] = {}  # open incidents
-        self._left: dict[str, float] = {}  # when each GPU came into the state that it is in
+        self._in: dict[str, tuple[str, float]] = {}  # the state that each GPU was last seen to come into, and when
         self._begin()
 
     def _begin(self) -> None:
@@ -61,7 +62,7 @@ class FaultCounts:
         gpu = line.subject.gpu
         if gpu is None:
             return
-        since = self._left.get(gpu)
-        if since is not None and line.from_ is not None and line.from_ not in IN_SERVICE:
-            self._stayed.labels(line.from_).observe(line.at - since)
-        self._left[gpu] = line.at
+        state, since = self._in.get(gpu, (None, 0.0))
+        if state is not None and state == line.from_ and state not in IN_SERVICE:
+            self._stayed.labels(state).observe(line.at - since)
+        self._in[gpu] = line.to, line.at

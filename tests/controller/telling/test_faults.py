@@ -67,6 +67,11 @@ def test_a_phase_whose_begin_was_not_seen_is_not_timed() -> None:
     assert counted(found, "corral_gpu_phase_seconds_count") == {(("state", "repairing"),): 1}
 
 
+def test_a_phase_that_began_while_another_controller_decided_is_not_timed() -> None:
+    found = told(moved(0.0, "healthy", "draining"), moved(9000.0, "repairing", "healthy"))
+    assert counted(found, "corral_gpu_phase_seconds_count") == {}
+
+
 def test_ended_repairs_are_counted_by_attempt() -> None:
     fifth = replace(repair(2, 1.0, ActionState.FAILED), attempt=5)
     found = told(repair(1, 0.0, ActionState.RUNNING), repair(1, 1.0, ActionState.DONE), fifth)
