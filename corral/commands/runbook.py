@@ -8,12 +8,14 @@ import msgspec
 
 from corral.ask import json_option
 from corral.terminal import columns, say
+from vocab.catalogue import codes
 from vocab.errors import InputError
 from vocab.runbooks import runbook
 
 HELP = """Print a runbook: of an alert by its name, of an incident or a condition by its code (xid:79, pcie_width).
 Without a name: list them."""
 INDEX = "README"
+NUMBERED = ("xid:", "sxid:")  # there are more than the catalogue has
 # What is written by a program in each head: when the rule fires is for those who change it.
 _RULE = re.compile(r"^It fires when.*?^```\n|^<!--.*?-->\n", re.DOTALL | re.MULTILINE)
 
@@ -28,6 +30,8 @@ def command(name: str | None, *, as_json: bool) -> None:
         listed = sorted(texts.keys() - {INDEX})
         say(msgspec.json.encode(listed) if as_json else "\n".join(listed))
         return
+    if name not in texts and name not in codes.ROWS and not name.startswith(NUMBERED):
+        raise InputError(f"no alert and no code is named {name!r}{codes.nearest(name)}; `corral runbook` lists them")
     found = name if name in texts else runbook(name)
     if found not in texts:
         raise InputError(f"the runbook {found} is not installed; docs/install.md says how")

@@ -6,6 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from corral.__main__ import cli
+from vocab.errors import InputError
 
 
 def told(*words: str) -> str:
@@ -22,6 +23,14 @@ def test_an_alert_and_a_code_lead_to_what_to_do(name: str, title: str) -> None:
     assert text.startswith(f"# {title}\n")
     assert "## How to repair" in text
     assert "<!--" not in text
+
+
+def test_a_name_that_is_none_leads_to_no_wrong_runbook() -> None:
+    with pytest.raises(InputError, match="did you mean pcie_width"):
+        told("pcie_widht")
+    with pytest.raises(InputError, match="lists them"):
+        told("CorralPciee")
+    assert told("xid:9999").startswith("# CorralGpuFault\n")
 
 
 def test_all_are_listed_and_each_is_a_document_for_programs() -> None:
