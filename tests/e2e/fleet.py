@@ -25,8 +25,8 @@ PATIENCE_S = 150.0  # shared machines: only a hang is a failure, slowness is not
 def free_base_port() -> int:
     """A port from which 60 upward are very likely free; test runs beside this one look from elsewhere.
 
-    Those are neighbours by their process ids, and each goes some steps up past its own last ports, which are not free at
-    once: so they begin far from each other.
+    Those are neighbours by their process ids, and each goes some steps up past its own last ports, which are not free
+    at once: so they begin far from each other.
     """
     bases = range(10_000, 32_700, 100)  # below the ports that kernels give out by themselves
     begin = os.getpid() * 61 % len(bases)
