@@ -16,7 +16,12 @@ def told(*words: str) -> str:
 
 @pytest.mark.parametrize(
     ("name", "title"),
-    [("CorralPcie", "CorralPcie"), ("pcie_width", "CorralPcie"), ("xid:79", "CorralGpuFault")],
+    [
+        ("CorralPcie", "CorralPcie"),
+        ("pcie_width", "CorralPcie"),
+        ("xid:79", "CorralGpuFault"),
+        ("oom_kill", "CorralHostErrors"),
+    ],
 )
 def test_an_alert_and_a_code_lead_to_what_to_do(name: str, title: str) -> None:
     text = told(name)
