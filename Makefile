@@ -5,7 +5,7 @@
 SHELL  := /bin/sh
 PYTHON ?= python3
 VENV   := .venv
-WORKERS ?= 2
+WORKERS ?= 3
 PIP    := $(VENV)/bin/pip
 PY     := $(VENV)/bin/python
 PIP_INSTALL := $(PIP) install --quiet --disable-pip-version-check --constraint constraints.txt

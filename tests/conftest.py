@@ -7,7 +7,7 @@ import pytest
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that take minutes come first, so that others run beside them; the order is random otherwise."""
+    """Tests that take long come first, so that others run beside them; the order is random otherwise."""
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
 
 

@@ -56,6 +56,7 @@ def test_prometheus_accepts_the_rules_and_those_of_a_rehearsal(tmp_path):
     promtool("check", "rules", "--lint=all", "--lint-fatal", *map(str, [*RULES.glob("*.yml"), *faster]))
 
 
+@pytest.mark.long
 def test_the_rules_fire_and_stay_silent_as_their_promtool_tests_say(tmp_path):
     promtool("test", "rules", *map(str, [*STORIES, *written(tmp_path)]))
 

@@ -71,6 +71,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     made.stop()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", list(GenerationMode))
 def test_every_answer_is_one_that_is_declared(served: Served, mode: GenerationMode) -> None:
     """Both of what fits the forms and of what does not."""
