@@ -5,7 +5,7 @@ over a limit by force (``core.operator``, ``core.repairs.approval``), and counts
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from math import ceil
 
 from controller.core.fleet.fleet import Fleet
@@ -13,7 +13,7 @@ from controller.core.fleet.kinds import REPAIRS, STARTED
 from controller.core.fleet.ledger import AGENT
 from controller.core.fleet.replicas import Life, Replica, is_leaving
 from controller.core.fleet.settings import Limits
-from vocab.lines import Budget, HoldLine, Subject
+from vocab.lines import ActionLine, Budget, HoldLine, Subject
 from vocab.states import Health, NodeState
 
 BACKOFF_S = 10.0  # after a group that failed, doubled each time: nobody restarts its parts in place
@@ -143,7 +143,7 @@ def floors(fleet: Fleet, going: Sequence[Replica]) -> Budget | None:
         if deployment is None or not replica.is_stepping or is_lost(fleet, replica):
             continue
         others = [other for other in fleet.roster.of(replica.deployment) if other.id not in gone]
-        serving = sum(_serves(fleet, other) for other in others)
+        serving = sum(_serves(fleet, other) for other in reliable(fleet, others))
         if serving < deployment.min_ready:
             return Budget(limit=deployment.min_ready, used=serving, of=f"replicas of {deployment.name} that serve")
     return None
@@ -160,27 +160,28 @@ def is_lost(fleet: Fleet, replica: Replica) -> bool:
 
 
 def _serves(fleet: Fleet, replica: Replica) -> bool:
-    if fleet.life(replica) is not Life.RUN or not is_reliable(fleet, replica):
+    if fleet.life(replica) is not Life.RUN:
         return False
     return replica.is_stepping if is_leaving(fleet.ledger, replica) else replica.is_ready
 
 
-def is_reliable(fleet: Fleet, replica: Replica) -> bool:
-    """Whether what it said last can be counted on when another one is to go.
+def reliable(fleet: Fleet, replicas: Iterable[Replica]) -> Iterator[Replica]:
+    """Those of which what they said last can be counted on when another one is to go.
 
-    Its nodes report, its GPUs are there, and no repair that was ordered ends it.
+    Their nodes report, their GPUs are there, and no repair that was ordered ends them: by an approval it may end also
+    what still serves.
     """
-    live = all(fleet.node_state(node) == NodeState.LIVE for node in replica.nodes)
-    return live and not is_lost(fleet, replica) and not _is_struck(fleet, replica)
+    started = [fleet.ledger.actions[key] for key in fleet.ledger.started]
+    under_way = [action for action in started if action.of in REPAIRS]
+    for replica in replicas:
+        live = all(fleet.node_state(node) == NodeState.LIVE for node in replica.nodes)
+        if live and not is_lost(fleet, replica) and not any(_ends(repair, replica) for repair in under_way):
+            yield replica
 
 
-def _is_struck(fleet: Fleet, replica: Replica) -> bool:
-    """Whether a repair under way takes it: by an approval also what still serves."""
-    return any(
-        replica.subject in repair.disrupts or repair.subject.gpu in replica.gpus or repair.subject.node in replica.nodes
-        for repair in fleet.ledger.live(*REPAIRS)
-        if repair.state in STARTED
-    )
+def _ends(repair: ActionLine, replica: Replica) -> bool:
+    about = repair.subject
+    return replica.subject in repair.disrupts or about.gpu in replica.gpus or about.node in replica.nodes
 
 
 def repairs(fleet: Fleet) -> Budget | None:

@@ -212,7 +212,7 @@ def _is_replacement_coming(fleet: Fleet, deployment: Deployment) -> bool:
 
 def _is_replaced(fleet: Fleet, deployment: Deployment) -> bool:
     ready = [r for r in fleet.roster.of(deployment.name) if r.is_ready and not is_leaving(fleet.ledger, r)]
-    return sum(budget.is_reliable(fleet, replica) for replica in ready) >= deployment.replicas
+    return sum(1 for _ in budget.reliable(fleet, ready)) >= deployment.replicas
 
 
 def changed(fleet: Fleet) -> list[Replica]:
