@@ -75,7 +75,7 @@ ORDERS: Mapping[str, Order] = {
     "approve": Order(
         route="create_approvals",
         title="Approve",
-        does="The action goes on as soon as its budget allows, and disrupts what is listed.",
+        does="The action is ordered at once, and disrupts what is listed.",
         yes="Approve",
         force="Do it although a deployment is then under its floor",
     ),
