@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from vocab.runbooks import runbook
+from vocab.states import REPAIRS
 
-REPAIRS = frozenset({"reset_gpu", "reboot_node", "power_cycle"})
 NOBODY = "nothing to do: Corral watches it"
 WORTH = frozenset({"error", "critical"})
 LOOK = frozenset({"investigate", "contact_support"})  # advice that no repair of Corral's follows

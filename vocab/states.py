@@ -129,6 +129,8 @@ class ActionKind(StrEnum):
     QUARANTINE = "quarantine"
 
 
+REPAIRS = (ActionKind.RESET_GPU, ActionKind.REBOOT_NODE, ActionKind.POWER_CYCLE)  # by harshness; people approve these
+
 NEEDED_LEVEL: dict[ActionKind, Level] = {
     ActionKind.FENCE: Level.FENCE,
     ActionKind.UNFENCE: Level.OBSERVE,

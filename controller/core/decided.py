@@ -5,9 +5,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from controller.core.fleet.kinds import REPAIRS
 from vocab.lines import ActionLine, AnyLine, HoldLine, Subject
-from vocab.states import ActionKind, ActionState
+from vocab.states import REPAIRS, ActionKind, ActionState
 
 HOLD = "hold"
 COUNTED = frozenset({*REPAIRS, ActionKind.QUARANTINE, ActionKind.RESTART_REPLICA})

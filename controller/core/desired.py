@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 
 from controller.core.fleet.fleet import Fleet
 from controller.core.fleet.groups import has_ended, port_of
-from controller.core.fleet.kinds import REPAIRS
 from controller.core.fleet.replicas import Life, Replica
 from controller.core.fleet.settings import Pool
 from controller.core.fleet.stimuli import Deployment
@@ -20,7 +19,7 @@ from controller.core.replicas import site_units
 from vocab.lines import ActionLine, Subject
 from vocab.messages import Desired, HoldSpec, Order, ReplicaSpec
 from vocab.observations import Member
-from vocab.states import ActionKind, ActionState, Level
+from vocab.states import REPAIRS, ActionKind, ActionState, Level
 
 ON_THE_NODE = {ActionKind.VALIDATE, *REPAIRS} - {ActionKind.POWER_CYCLE}  # that is the controller's own deed
 PHASES = {Life.RUN: "run", Life.DRAIN: "drain", Life.STOP: "stop"}

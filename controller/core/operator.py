@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from controller.core.faults import conditions
 from controller.core.fleet.fleet import Fleet
-from controller.core.fleet.kinds import REPAIRS, STARTED
+from controller.core.fleet.kinds import STARTED
 from controller.core.fleet.names import hold_id
 from controller.core.fleet.replicas import Life, Replica
 from controller.core.fleet.stimuli import Asked
@@ -24,7 +24,7 @@ from controller.core.replicas import retire
 from controller.core.replicas.actions import move
 from vocab.events import rfc3339
 from vocab.lines import AnyLine, HoldLine, NoteLine, Subject
-from vocab.states import ActionKind, ActionState, ClearsOn
+from vocab.states import REPAIRS, ActionKind, ActionState, ClearsOn
 
 Lines = Iterator[AnyLine]
 

@@ -11,12 +11,12 @@ from statistics import median
 import msgspec
 
 from controller.core.fleet.fleet import Fleet
-from controller.core.fleet.kinds import REPAIRS, STARTED
+from controller.core.fleet.kinds import STARTED
 from controller.core.fleet.replicas import Replica
 from controller.core.policy import budget
 from controller.core.repairs.undo import NOT_UNDONE
 from vocab.lines import ActionLine, AnyLine, Budget, HoldLine, NoteLine, Subject, Target
-from vocab.states import ActionKind, ActionState
+from vocab.states import REPAIRS, ActionKind, ActionState
 
 GOES = (ActionKind.DRAIN, ActionKind.STOP_REPLICA)
 COMES = STARTED | {ActionState.WAITING}

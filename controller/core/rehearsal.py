@@ -12,14 +12,13 @@ from msgspec.structs import replace
 
 from controller.core.core import Core
 from controller.core.decided import Tally
-from controller.core.fleet.kinds import REPAIRS
 from controller.core.fleet.settings import Settings
 from controller.core.fleet.stimuli import AnyStimulus, Arrived, NodeReported, Replicas, Shaped
 from vocab.events import Cleared, Event, rfc3339
 from vocab.lines import ActionLine, AnyLine, ConditionLine
 from vocab.messages import ActionItem, ClearedItem, EventItem, NodeFacts
 from vocab.observations import GpuIdentity
-from vocab.states import TERMINAL_ACTIONS, ActionKind, ActionState, ClearsOn, Level
+from vocab.states import REPAIRS, TERMINAL_ACTIONS, ActionKind, ActionState, ClearsOn, Level
 
 BEFORE_S = 60.0  # from the start to the first event: a core that has just started waits for its nodes
 AFTER_S = 3600.0  # after the last one: what it leads to is decided within an hour

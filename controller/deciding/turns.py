@@ -18,7 +18,7 @@ from controller.deciding.ear import Ear
 from controller.deciding.mind import Mind
 from controller.deciding.shown import Shown
 from controller.deciding.steady import SteadyTime
-from controller.deciding.waiting import Waiting
+from controller.deciding.waiting import Waiting, wanted
 from controller.several.inbox import answered
 from controller.several.shared import Shared
 from controller.several.submission import Submission
@@ -138,10 +138,10 @@ class Turns:
         """What may be thought about after what has arrived: no batch while older ones may be in the inbox."""
         if self._shared is None:
             return taken
+        held, self._held = wanted(self._held), []
         if not self._shared.inbox.has_more:
-            held, self._held = self._held, []
             return [*held, *taken]
-        self._held += [each for each in taken if each.batch is not None]
+        self._held = [*held, *(each for each in taken if each.batch is not None)]
         return [each for each in taken if each.batch is None]
 
     async def _turn(self, taken: Sequence[Submission]) -> None:

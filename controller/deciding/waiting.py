@@ -92,6 +92,11 @@ class Waiting:
         return taken
 
 
+def wanted(reports: list[Submission]) -> list[Submission]:
+    """Those of which somebody still waits for the answer; the others were not acknowledged, and come again."""
+    return [each for each in reports if not each.stored.cancelled()]
+
+
 def is_urgent(submission: Submission) -> bool:
     """Whether somebody waits for what follows from it: an order, or a report of a few records with a fault."""
     if submission.batch is None:

@@ -6,10 +6,9 @@ from typing import Any
 
 import msgspec
 
-from controller.core.fleet.kinds import REPAIRS
 from vocab.events import rfc3339
 from vocab.lines import ActionLine, AnyLine, HoldLine, IncidentLine, NoteLine, Subject
-from vocab.states import ActionKind, ActionState
+from vocab.states import REPAIRS, ActionKind, ActionState
 
 
 class What(StrEnum):

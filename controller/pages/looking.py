@@ -23,10 +23,9 @@ from controller.store.store import Store
 from vocab.clock import Clock
 from vocab.errors import Unreachable
 from vocab.lines import ActionLine, AnyLine
-from vocab.states import TERMINAL_ACTIONS, ActionKind, ActionState
+from vocab.states import REPAIRS, TERMINAL_ACTIONS, ActionState
 
 MOST_LINES = 300  # of a timeline: what is older is a link away
-APPROVABLE = frozenset({ActionKind.RESET_GPU, ActionKind.REBOOT_NODE, ActionKind.POWER_CYCLE})
 
 
 class OnlyQuery(Filter, frozen=True, kw_only=True):
@@ -95,7 +94,7 @@ class Looking:
             board = await history(connection, named) if named else None
         return self._frame.render(
             request, "gpu.html", view, uuid=uuid, node=node, gpu=gpu, lines=_latest(lines, query), total=len(lines),
-            board=board, readings=_readings(gpu), waits=_waiting(lines, view), approvable=APPROVABLE,
+            board=board, readings=_readings(gpu), waits=_waiting(lines, view), approvable=REPAIRS,
         )  # fmt: skip
 
     async def charts(self, request: web.Request) -> web.StreamResponse:
@@ -131,7 +130,7 @@ class Looking:
         lines = words.causal(story.lines)
         return self._frame.render(
             request, "incident.html", view, incident=story.incident, lines=_latest(lines, query), total=len(lines),
-            actions=_actions(lines), halted=view.halted.get(story.incident.id), approvable=APPROVABLE,
+            actions=_actions(lines), halted=view.halted.get(story.incident.id), approvable=REPAIRS,
             terminal=TERMINAL_ACTIONS, opened=min((line.at for line in lines), default=story.incident.at),
         )  # fmt: skip
 

@@ -8,7 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from controller.store import cards, change
 from controller.store.cards import Card, Stay
-from controller.store.rollup import DAY, REPAIRS
+from controller.store.rollup import DAY, TRIED
 from controller.store.tables import changes, events, rollups
 from vocab.lines import ActionLine, HoldLine, NoteLine
 
@@ -58,7 +58,7 @@ async def history(connection: AsyncConnection, found: list[Card]) -> CardHistory
         faults=await _faults(connection, uuids),
         totals=await _totals(connection, uuids),
         holds=await _lines(connection, "hold", about),
-        repairs=[line for line in repairs if line.of in REPAIRS],
+        repairs=[line for line in repairs if line.of in TRIED],
         verdicts=[line for line in await _lines(connection, "note", about) if line.right is not None],
     )
 

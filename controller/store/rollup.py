@@ -22,12 +22,12 @@ from controller.store.tables import cards, changes, counters, rolling, rollups
 from controller.store.transaction import Transaction
 from vocab.events import Severity
 from vocab.lines import ActionLine, EventLine, HoldLine, NoteLine, StateLine
-from vocab.states import ActionKind, ActionState, ReplicaState
+from vocab.states import REPAIRS, ActionKind, ActionState, ReplicaState
 
 HOUR, DAY = 3600, 86_400
 KEPT_S = {HOUR: 14.0 * DAY, DAY: 400.0 * DAY}  # how long the rollups of each span are kept
 BATCH = 500  # changes, or things whose time is booked, in a transaction: tens of milliseconds
-REPAIRS = frozenset({ActionKind.RESTART_REPLICA, ActionKind.RESET_GPU, ActionKind.REBOOT_NODE, ActionKind.POWER_CYCLE})
+TRIED = frozenset({ActionKind.RESTART_REPLICA, *REPAIRS})
 OVER = frozenset({ReplicaState.STOPPED, ReplicaState.FAILED})  # it holds no GPU then
 USUAL = "healthy"  # of a GPU
 
@@ -249,7 +249,7 @@ class _Book:
             if row.deployment != line.deployment:
                 self._put(msgspec.structs.replace(row, deployment=line.deployment))
             self._host(replica, line.target.gpus)
-        elif line.of in REPAIRS and line.state is ActionState.DONE:
+        elif line.of in TRIED and line.state is ActionState.DONE:
             self._count(line, "repair", line.of.value)
 
     def _host(self, replica: str, gpus: Iterable[str]) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
-from controller.core.fleet.kinds import REPAIRS
 from controller.core.fleet.views import ReplicaView, View
 from controller.store.change import KIND
 from controller.telling.faults import FaultCounts
@@ -16,7 +15,7 @@ from controller.telling.series import NodeSeries, Told, by_node, opened
 from vocab.events import Severity
 from vocab.lines import ActionLine, AnyLine, HoldLine
 from vocab.metrics import CONTROLLER, Kind
-from vocab.states import ActionKind, ActionState, Health, NodeState, Phase, ReplicaState
+from vocab.states import REPAIRS, ActionKind, ActionState, Health, NodeState, Phase, ReplicaState
 from wire.exposition import Exposition
 
 # every word of vocab.states.shown, so that a state without GPUs reads 0 and not nothing

@@ -8,10 +8,10 @@ from collections.abc import Iterable
 
 from prometheus_client import Counter, Histogram
 
-from controller.core.fleet.kinds import REPAIRS, USED_UP
+from controller.core.fleet.kinds import USED_UP
 from vocab.events import Severity
 from vocab.lines import ActionLine, AnyLine, IncidentLine, StateLine
-from vocab.states import TERMINAL_ACTIONS, Health, Phase
+from vocab.states import REPAIRS, TERMINAL_ACTIONS, Health, Phase
 
 IN_SERVICE = frozenset({Health.HEALTHY.value, Health.DEGRADED.value})
 PHASES = (*(phase.value for phase in Phase if phase is not Phase.IN_SERVICE), "lost", "failed", "unknown", "cordoned")

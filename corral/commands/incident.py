@@ -13,9 +13,7 @@ from corral.preview import order
 from corral.terminal import say
 from vocab.lines import ActionLine, AnyLine
 from vocab.runbooks import runbook
-from vocab.states import ActionKind, ActionState
-
-REPAIRS = frozenset({ActionKind.RESET_GPU, ActionKind.REBOOT_NODE, ActionKind.POWER_CYCLE})  # that one can approve
+from vocab.states import REPAIRS, ActionState
 
 
 @click.group(help="Incidents: the conditions, decisions, actions and outcomes of one fault each.")

@@ -11,6 +11,7 @@ from rich.table import Table
 
 from corral.ask import ask, json_option, url_option
 from corral.terminal import columns, say
+from vocab.states import REPAIRS
 
 COLOURS = {
     "healthy": "green",
@@ -22,11 +23,6 @@ COLOURS = {
     "failed": "red",
     "lost": "red",
 }
-APPROVABLE = {
-    "reset_gpu",
-    "reboot_node",
-    "power_cycle",
-}  # other things wait for room, a budget or hands
 OTHERS = "other_remediator"  # the condition of a node that somebody else has in hand
 
 
@@ -135,7 +131,7 @@ def _to_do(fleet: dict[str, Any], console: Console) -> None:
         if action["of"] == "start_replica":
             continue  # its deployment says above what it waits for now
         console.print(f"[yellow]waiting[/] {action['id']} {action['of']}{_of(action)}: {escape(action['why'])}")
-        if action["of"] in APPROVABLE and "a person must do it" not in action["why"]:
+        if action["of"] in REPAIRS and "a person must do it" not in action["why"]:
             console.print(f"        allow it with: corral approve {action['id']}")
     for action in fleet.get("actions_paused", ()):
         console.print(f"[yellow]paused[/] {action['id']} {action['of']}{_of(action)}: {escape(action['why'])}")

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from controller.core.fleet import lemons as judged
-from controller.core.fleet.kinds import REPAIRS
 from controller.core.fleet.settings import Settings
 from controller.core.fleet.stimuli import Shaped
 from controller.core.rehearsal import Scene
@@ -23,7 +22,7 @@ from vocab.catalogue import codes
 from vocab.events import Event, Recovery, Severity
 from vocab.lines import ActionLine, HoldLine, IncidentLine, Subject
 from vocab.messages import NodeFacts
-from vocab.states import ActionKind, ActionState, Level
+from vocab.states import REPAIRS, ActionKind, ActionState, Level
 
 MISSED_S = 3600.0  # a fault that stood for longer was missed: whoever watches acts within the hour
 DAY_S = 86_400

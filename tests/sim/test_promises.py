@@ -3,13 +3,12 @@
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from controller.core.fleet.kinds import REPAIRS
 from controller.core.fleet.settings import Limits, Settings
 from controller.core.fleet.stimuli import Deployment
 from tests.sim.node import Node
 from tests.sim.world import World
 from vocab.lines import ActionLine, HoldLine, IncidentLine, StateLine
-from vocab.states import PHASE_MOVES, REPLICA_MOVES, ActionKind, ActionState, Phase, ReplicaState
+from vocab.states import PHASE_MOVES, REPAIRS, REPLICA_MOVES, ActionKind, ActionState, Phase, ReplicaState
 
 CHAT = Deployment(name="chat", replicas=3, min_ready=2)
 PAIR = Deployment(name="pair", replicas=1, gpus_per_replica=2, min_ready=1)

@@ -2,9 +2,9 @@
 
 from collections import defaultdict
 
-from controller.core.fleet.kinds import REPAIRS
 from controller.core.fleet.ledger import Ledger
 from vocab.lines import ActionLine, Subject
+from vocab.states import REPAIRS
 
 
 class Along:

@@ -14,7 +14,6 @@ from controller.core.fleet.claims import CODE as CLAIMED
 from controller.core.fleet.claims import uuid_of
 from controller.core.fleet.free import Free
 from controller.core.fleet.inventory import Inventory
-from controller.core.fleet.kinds import REPAIRS
 from controller.core.fleet.ladder import needs_repair
 from controller.core.fleet.ledger import FLEET, Ledger
 from controller.core.fleet.managers import Managers
@@ -33,7 +32,7 @@ from vocab.events import Event, Recovery, Scope
 from vocab.lines import ActionLine, AnyLine, ConditionLine, HoldLine, IncidentLine, NoteLine, StateLine, Subject
 from vocab.messages import GpuStatus, NodeFacts, ReplicaStatus
 from vocab.observations import Member
-from vocab.states import ActionState, Health, Level, NodeState, ReplicaState
+from vocab.states import REPAIRS, ActionState, Health, Level, NodeState, ReplicaState
 
 _UNPROVEN = frozenset({None, ReplicaState.STARTING.value})  # states of a replica before it was ever ready
 Division = dict[str, tuple[str, ...]]  # a name, and its nodes

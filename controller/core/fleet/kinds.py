@@ -1,8 +1,7 @@
 """Kinds of actions, in groups that more than one rule names."""
 
-from vocab.states import ActionKind, ActionState
+from vocab.states import REPAIRS, ActionKind, ActionState
 
-REPAIRS = (ActionKind.RESET_GPU, ActionKind.REBOOT_NODE, ActionKind.POWER_CYCLE)
 WIDE = frozenset({ActionKind.REBOOT_NODE, ActionKind.POWER_CYCLE})  # of a whole node
 RUNGS = (*REPAIRS, ActionKind.QUARANTINE)  # by harshness
 STARTED = frozenset({ActionState.ORDERED, ActionState.RUNNING})

@@ -4,11 +4,11 @@ Whoever adds a rule that rests on time adds its moment here; a rule is not asked
 """
 
 from controller.core.fleet.agenda import NEVER, Agenda
-from controller.core.fleet.kinds import REPAIRS, STARTED
+from controller.core.fleet.kinds import STARTED
 from controller.core.fleet.ledger import FLEET, Ledger
 from controller.core.fleet.settings import CORRELATION_S, EVIDENCE_S, PROBATION_S, PROVEN_S, STOP_GRACE_S, Settings
 from vocab.lines import ActionLine, HoldLine, IncidentLine, Subject
-from vocab.states import ActionKind, ActionState
+from vocab.states import REPAIRS, ActionKind, ActionState
 
 
 def end_of(ledger: Ledger, action: ActionLine) -> float:

@@ -9,12 +9,12 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from math import ceil
 
 from controller.core.fleet.fleet import Fleet
-from controller.core.fleet.kinds import REPAIRS, STARTED
+from controller.core.fleet.kinds import STARTED
 from controller.core.fleet.ledger import AGENT
 from controller.core.fleet.replicas import Life, Replica, is_leaving
 from controller.core.fleet.settings import Limits
 from vocab.lines import ActionLine, Budget, HoldLine, Subject
-from vocab.states import Health, NodeState
+from vocab.states import REPAIRS, Health, NodeState
 
 BACKOFF_S = 10.0  # after a group that failed, doubled each time: nobody restarts its parts in place
 TWO_ALWAYS = 2  # GPUs of one node: one may be a fault of another

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from controller.core.fleet.fleet import Fleet
-from controller.core.fleet.kinds import REPAIRS
 from controller.core.fleet.names import token
 from controller.core.fleet.stimuli import Asked
 from controller.core.policy import budget, pause
@@ -19,7 +18,7 @@ from controller.core.policy.policy import is_able
 from controller.core.repairs.disruption import covering, disrupted, taken
 from controller.core.replicas.actions import move
 from vocab.lines import ActionLine, AnyLine, Budget, Subject
-from vocab.states import ActionKind, ActionState
+from vocab.states import REPAIRS, ActionKind, ActionState
 
 
 def approve(fleet: Fleet, asked: Asked, now: float) -> Iterator[AnyLine]:

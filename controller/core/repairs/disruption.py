@@ -7,12 +7,12 @@ ours, but a boot ends its machine, too.
 """
 
 from controller.core.fleet.fleet import Fleet
-from controller.core.fleet.kinds import REPAIRS, RUNGS, STARTED, WIDE
+from controller.core.fleet.kinds import RUNGS, STARTED, WIDE
 from controller.core.fleet.nodes import Gpu
 from controller.core.fleet.replicas import Replica
 from controller.core.policy.policy import OWNER
 from vocab.lines import ActionLine, Subject
-from vocab.states import ActionKind, Health
+from vocab.states import REPAIRS, ActionKind, Health
 
 FOREIGN = "unknown_consumer"  # memory that no process of ours owns up to
 

@@ -9,7 +9,7 @@ before it serves: its hold stays until then.
 from collections.abc import Iterator
 
 from controller.core.fleet.fleet import Fleet
-from controller.core.fleet.kinds import REPAIRS, STARTED
+from controller.core.fleet.kinds import STARTED
 from controller.core.fleet.stimuli import Asked
 from controller.core.policy.asked import refuse, words
 from controller.core.policy.place import code_of
@@ -18,7 +18,7 @@ from controller.core.repairs.holds import is_fence, lift, standing_for
 from controller.core.replicas.actions import move
 from vocab.catalogue import codes
 from vocab.lines import ActionLine, AnyLine, HoldLine, IncidentLine, NoteLine
-from vocab.states import TERMINAL_ACTIONS, ActionKind, ActionState
+from vocab.states import REPAIRS, TERMINAL_ACTIONS, ActionKind, ActionState
 
 UNDONE, NOT_UNDONE = "undone", "not_undone"
 CALLED_OFF = (ActionKind.DRAIN, ActionKind.VALIDATE, *REPAIRS)

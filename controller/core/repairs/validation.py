@@ -6,7 +6,7 @@ Where we repaired nothing (the signal returned, a person did it) there is nothin
 from collections.abc import Iterator
 
 from controller.core.fleet.fleet import Fleet
-from controller.core.fleet.kinds import REPAIRS, USED_UP
+from controller.core.fleet.kinds import USED_UP
 from controller.core.fleet.names import action_id
 from controller.core.fleet.settings import PROBATION_S, VALIDATE_TTL_S
 from controller.core.policy.place import gpus_of, node_of, place_of
@@ -14,7 +14,7 @@ from controller.core.policy.policy import Leave, may_act, rule_of
 from controller.core.repairs import repair
 from controller.core.replicas.actions import draw, placed_anew
 from vocab.lines import ActionLine, AnyLine, IncidentLine, Subject
-from vocab.states import ActionKind, ActionState
+from vocab.states import REPAIRS, ActionKind, ActionState
 
 UNPROVEN = frozenset({ActionState.REFUSED, ActionState.TIMED_OUT})
 

@@ -11,14 +11,14 @@ from msgspec.structs import replace
 
 from controller.core.fleet.fleet import Fleet
 from controller.core.fleet.groups import has_ended
-from controller.core.fleet.kinds import REPAIRS, STARTED
+from controller.core.fleet.kinds import STARTED
 from controller.core.fleet.names import token
 from controller.core.fleet.remind import end_of
 from controller.core.fleet.replicas import Replica
 from controller.core.policy.pause import why_on
 from vocab.lines import ActionLine, Subject
 from vocab.messages import ActionItem
-from vocab.states import TERMINAL_ACTIONS, ActionKind, ActionState
+from vocab.states import REPAIRS, TERMINAL_ACTIONS, ActionKind, ActionState
 
 STARTS = "it starts"  # of a restart: the process before has ended, another one begins
 CUT_OFF = 3  # an engine's exit code when its drain's time was over before its requests

@@ -3,7 +3,7 @@
 import pytest
 
 from controller.core.fleet.stimuli import Asked
-from controller.deciding.waiting import FEW, MOST_RECORDS, Waiting
+from controller.deciding.waiting import FEW, MOST_RECORDS, Waiting, wanted
 from controller.several.submission import Submission
 from tests.controller.house import batch, event, facts
 from vocab.errors import Unreachable
@@ -100,3 +100,9 @@ async def test_a_report_for_which_nobody_waits_any_more_is_left_out() -> None:
     left.stored.cancel()
     assert waiting.take(256, 500) == [awaited]
     assert len(waiting) == 0
+
+
+async def test_a_report_whose_sender_has_gone_is_wanted_no_more() -> None:
+    stays, gone = joins("n1"), joins("n2")
+    gone.stored.cancel()
+    assert wanted([stays, gone]) == [stays]
