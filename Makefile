@@ -6,6 +6,7 @@ SHELL  := /bin/sh
 PYTHON ?= python3
 VENV   := .venv
 WORKERS ?= 3
+E2E_WORKERS ?= 2
 PIP    := $(VENV)/bin/pip
 PY     := $(VENV)/bin/python
 PIP_INSTALL := $(PIP) install --quiet --disable-pip-version-check --constraint constraints.txt
@@ -48,7 +49,7 @@ unit: $(VENV)/.test
 	$(PY) -m pytest -m 'not e2e and not gpu' -n $(WORKERS) $(ARGS)
 
 e2e: $(VENV)/.test
-	$(PY) -m pytest -m e2e -n $(WORKERS) $(ARGS)
+	$(PY) -m pytest -m e2e -n $(E2E_WORKERS) $(ARGS)
 
 dashboards: $(VENV)/.test
 	$(PY) -m dashboards
