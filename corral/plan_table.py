@@ -1,16 +1,32 @@
 """A capacity plan as text for people, within 80 columns. Pure."""
 
 from collections.abc import Iterator
+from textwrap import wrap
 
 from corral.plan_cost import Cost
-from engine.capacity import GIB, Plan, Wish
+from engine.capacity import GIB, SHARES, Plan, Shortfall, Wish
 from vocab.catalogue.specs import Spec
 
 
 def text(model: str, spec: Spec, wish: Wish, plan: Plan, cost: Cost | None = None) -> str:
     """The whole answer."""
     rows = [*_rows(model, spec, wish, plan), *(_cost(cost) if cost is not None else ()), *_notes()]
-    return "\n".join(f"{name:<20}{words}".rstrip() for name, words in rows)
+    first = [] if plan.shortfall is None else wrap(_short(spec, wish, plan.shortfall), 80)
+    return "\n".join([*first, *(f"{name:<20}{words}".rstrip() for name, words in rows)])
+
+
+def _short(spec: Spec, wish: Wish, short: Shortfall) -> str:
+    """That it does not fit, by how much, and what would do."""
+    verb = "has" if short.gpus == 1 else "have"
+    boards = f"{short.gpus} × {spec.name}"
+    if short.requests:
+        what = f"fits {short.requests:,} of {wish.users or 1:,} requests on {boards}"
+    else:
+        needs, has = short.needs_bytes / GIB, short.has_bytes / GIB
+        what = f"does not fit: needs {needs:,.0f} GiB, {boards} {verb} {has:,.0f} GiB"
+    if short.enough is not None:
+        return f"{what}; try --gpus {short.enough}"
+    return f"{what}; no number of them up to {SHARES[-1]} is enough: try another --gpu, --dtype or --context"
 
 
 def _rows(model: str, spec: Spec, wish: Wish, plan: Plan) -> Iterator[tuple[str, str]]:

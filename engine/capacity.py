@@ -13,6 +13,7 @@ from vocab.catalogue.specs import Spec
 GIB = 2**30
 WORKSPACE_BYTES = 2 * GIB  # activations, graphs, libraries and the context
 DTYPES: dict[str, float] = {"fp32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "int8": 1, "int4": 0.5}
+SHARES = (1, 2, 4, 8)  # GPUs of one node that share a model
 TIERS: tuple[tuple[str, float], ...] = (  # bytes a second, one reader, as usually bought
     ("page cache, PCIe 4.0 x16", 25e9),
     ("100 GbE", 12e9),
@@ -31,6 +32,16 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
     users: int | None = None  # requests at the same time; None: as many as fit
     gpus: int | None = None  # tensor parallel; None: as few as it takes
     workspace_bytes: float = WORKSPACE_BYTES  # on each GPU
+
+
+class Shortfall(msgspec.Struct, frozen=True, kw_only=True):
+    """Why what is wished for does not fit: bytes of all ``gpus`` together, for all requests; if none are named, one."""
+
+    gpus: int  # as wished for, or the most that can share it
+    needs_bytes: float  # weights, cache and workspace
+    has_bytes: float
+    requests: int  # that fit there all the same
+    enough: int | None  # GPUs that would do; None: no number of them
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,6 +65,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     ridge: float  # operations a byte
     ridge_rows: float  # requests in a batch above which weights are no longer what decoding waits for
     load_s: dict[str, float]
+    shortfall: Shortfall | None  # None: all that is wished for fits
 
 
 def parameters(arch: Architecture) -> int:
@@ -69,7 +81,7 @@ def plan(arch: Architecture, spec: Spec, wish: Wish) -> Plan:
     weights = parameters(arch) * shape.weight_bytes
     request = shape.kv_bytes_a_token * wish.context
     gpus = wish.gpus or _needed(arch, spec, wish, weights, request)
-    fits = 0 if gpus is None else int(_free(spec, wish, weights, gpus) // (request * _copies(arch, gpus)))
+    fits = 0 if gpus is None else _requests(arch, spec, wish, weights, request, gpus)
     served = fits if wish.users is None else min(wish.users, fits)
     # The rate of 16-bit numbers: in 8-bit ones prompts may be faster, in float32 they are slower by an unknown factor
     flops = None if wish.dtype == "fp32" else spec.bf16_flops_per_s * (gpus or 1)
@@ -96,12 +108,30 @@ def plan(arch: Architecture, spec: Spec, wish: Wish) -> Plan:
         ridge=spec.bf16_flops_per_s / spec.memory_bytes_per_s,
         ridge_rows=spec.bf16_flops_per_s * shape.weight_bytes / (2 * spec.memory_bytes_per_s),
         load_s={name: weights / rate for name, rate in TIERS},
+        shortfall=None if fits >= (wish.users or 1) else _shortfall(arch, spec, wish, weights, request),
     )
 
 
 def _free(spec: Spec, wish: Wish, weights: float, gpus: int) -> float:
     """Bytes for the cache on all GPUs together."""
     return gpus * (spec.memory_bytes - wish.workspace_bytes) - weights
+
+
+def _requests(arch: Architecture, spec: Spec, wish: Wish, weights: float, request: float, gpus: int) -> int:
+    """How many fit at the same time; 0 also where not even the weights do."""
+    return max(0, int(_free(spec, wish, weights, gpus) // (request * _copies(arch, gpus))))
+
+
+def _shortfall(arch: Architecture, spec: Spec, wish: Wish, weights: float, request: float) -> Shortfall:
+    gpus = wish.gpus or max(number for number in SHARES if arch.heads % number == 0)
+    cache = request * _copies(arch, gpus) * (wish.users or 1)
+    return Shortfall(
+        gpus=gpus,
+        needs_bytes=weights + cache + gpus * wish.workspace_bytes,
+        has_bytes=gpus * spec.memory_bytes,
+        requests=_requests(arch, spec, wish, weights, request, gpus),
+        enough=_needed(arch, spec, wish, weights, request),
+    )
 
 
 def _copies(arch: Architecture, gpus: int) -> float:
@@ -111,7 +141,7 @@ def _copies(arch: Architecture, gpus: int) -> float:
 
 def _needed(arch: Architecture, spec: Spec, wish: Wish, weights: float, request: float) -> int | None:
     """The fewest GPUs that hold the weights and what is wished for; only numbers that divide the heads."""
-    for gpus in (1, 2, 4, 8):
+    for gpus in SHARES:
         held = request * _copies(arch, gpus) * (wish.users or 1)
         if arch.heads % gpus == 0 and _free(spec, wish, weights, gpus) >= held:
             return gpus

@@ -1,4 +1,5 @@
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,33 @@ def test_what_does_not_fit_is_exit_code_1_and_no_time() -> None:
     assert found.return_value == 1
     told = json.loads(found.output)
     assert (told["gpus"], told["decode_s"], told["users"]) == (None, None, 100)
+
+
+def test_what_does_not_fit_is_said_first_with_what_would_do_and_no_number_is_negative() -> None:
+    found = plan("llama-3-70b", "--gpu", "L40S", "--gpus", "1")
+    assert found.return_value == 1
+    first = found.output.splitlines()[0]
+    assert first == "does not fit: needs 135 GiB, 1 × L40S has 48 GiB; try --gpus 4"
+    assert not re.search(r"[^\da-z]-\d", found.output)
+    told = json.loads(plan("llama-3-70b", "--gpu", "L40S", "--gpus", "1", "--json").output)
+    assert (told["requests"], told["tokens"], told["full_tokens_per_s"]) == (None, None, None)
+    assert told["shortfall"]["enough"] == 4
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--gpus", "1"), "of 40 requests on 1 × L40S; try --gpus 4"),
+        (("--users", "5000"), "of 5,000 requests on 8 × L40S; no number of them up to 8 is enough"),
+    ],
+)
+def test_users_that_do_not_all_fit_are_counted(words: tuple[str, ...], said: str) -> None:
+    found = plan("llama-2-7b", "--gpu", "L40S", "--users", "40", *words)
+    assert found.return_value == 1
+    text = " ".join(found.output.split())
+    assert text.startswith("fits ")
+    assert said in text
+    assert "fits" not in plan("llama-2-7b", "--gpu", "L40S", "--users", "16").output
 
 
 def test_a_config_json_is_read_by_its_folder_or_its_name(tmp_path: Path) -> None:
