@@ -25,7 +25,7 @@ def told(*words: str) -> str:
 )
 def test_an_alert_and_a_code_lead_to_what_to_do(name: str, title: str) -> None:
     text = told(name)
-    assert text.startswith(f"# {title}\n")
+    assert f"# {title}\n" in text
     assert "## How to repair" in text
     assert "<!--" not in text
 
@@ -33,9 +33,27 @@ def test_an_alert_and_a_code_lead_to_what_to_do(name: str, title: str) -> None:
 def test_a_name_that_is_none_leads_to_no_wrong_runbook() -> None:
     with pytest.raises(InputError, match="did you mean pcie_width"):
         told("pcie_widht")
-    with pytest.raises(InputError, match="lists them"):
+    with pytest.raises(InputError, match="did you mean CorralPcie"):
         told("CorralPciee")
-    assert told("xid:9999").startswith("# CorralGpuFault\n")
+    with pytest.raises(InputError, match="lists the alerts"):
+        told("xid:abc")
+    assert "# CorralGpuFault\n" in told("xid:9999")
+
+
+def test_above_the_runbook_of_a_code_stands_what_the_catalogue_says_of_it() -> None:
+    above, _, below = told("xid:79").partition("# CorralGpuFault")
+    assert above.startswith("# xid:79: GPU has fallen off the bus\n")
+    for words in ("critical; advice: reboot node; hits: gpu", "ends with a boot of the node", "stays behind: "):
+        assert words in above
+    assert "## How to repair" in below
+
+
+@pytest.mark.parametrize("code", ["xid:13", "xid:43"])
+def test_a_code_that_needs_no_action_says_so_in_place_of_the_runbook_of_a_faulty_gpu(code: str) -> None:
+    text = told(code)
+    assert "no action on the hardware" in text
+    assert "CorralGpuFault" not in text
+    assert json.loads(told(code, "--json"))["name"] is None
 
 
 def test_all_are_listed_and_each_is_a_document_for_programs() -> None:

@@ -1,5 +1,6 @@
 """What a code means: one look-up over the tables of Xids, SXids and named codes."""
 
+from collections.abc import Sequence
 from difflib import get_close_matches
 from functools import lru_cache
 
@@ -24,9 +25,9 @@ def row(code: str) -> CodeRow:
     return ROWS.get(code) or _unknown(code)
 
 
-def nearest(code: str) -> str:
-    """The known codes that look most like one that is not, in words for the end of an error."""
-    found = get_close_matches(code, ROWS, n=3, cutoff=0.7)
+def nearest(code: str, others: Sequence[str] = ()) -> str:
+    """The known codes, and other names, that look most like one that is not, in words for the end of an error."""
+    found = get_close_matches(code, [*ROWS, *others], n=3, cutoff=0.7)
     found.sort(key=lambda each: not code.startswith(each))  # a digit too many
     return f"; did you mean {' or '.join(found)}?" if found else ""
 

@@ -220,6 +220,17 @@ async def test_rules_are_found_by_code_and_lead_to_their_runbook(site: Site) -> 
         await expect(page.locator("h2 >> text=How to repair")).to_be_visible()
 
 
+async def test_a_code_has_a_page_too_and_who_asks_for_none_is_led_to_all(site: Site) -> None:
+    async with site.page("/runbooks/xid:79") as page:
+        await expect(page.locator("h1")).to_have_text("xid:79: GPU has fallen off the bus")
+        await page.click("article a >> text=CorralGpuFault")
+        await expect(page.locator("h1")).to_have_text("CorralGpuFault")
+    async with site.page("/runbooks/<b>Corral") as page:
+        await expect(page.locator("h1")).to_have_text("There is no such page")
+        await page.click("main a >> text=All runbooks")
+        await expect(page.locator("h1")).to_have_text("Runbooks")
+
+
 async def test_a_person_who_is_lost_gets_a_page_and_a_program_a_problem(site: Site) -> None:
     async with site.page("/nowhere") as page:
         await expect(page.locator("h1")).to_have_text("There is no such page")
