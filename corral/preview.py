@@ -31,20 +31,23 @@ def order(
 
 def told(seen: dict[str, Any]) -> list[str]:
     """A preview, line by line."""
-    if seen.get("refused"):
-        return [f"dry run: it would be refused: {seen['refused']}"]
     groups: dict[str, list[str]] = seen.get("groups", {})
-    lines = [f"would hold {_name(hold['subject'])}: {hold['reason']}" for hold in seen.get("held", ())]
-    lines += [f"would lift {hold['id']} on {_name(hold['subject'])}" for hold in seen.get("lifted", ())]
-    lines += [f"would order {each['of']} of {_name(each['subject'])}" for each in seen.get("ordered", ())]
-    lines += [f"  which stops {_name(subject)}" for subject in seen.get("disrupts", ())]
-    lines += [_move(move) for move in seen.get("moves", ())]
+    places: dict[str, str] = seen.get("places", {})
+    refused = seen.get("refused")
+    asks = "it asks for" if refused else "would order"
+    lines = [f"would hold {_name(hold['subject'], places)}: {hold['reason']}" for hold in seen.get("held", ())]
+    lines += [f"would lift {hold['id']} on {_name(hold['subject'], places)}" for hold in seen.get("lifted", ())]
+    lines += [f"{asks} {each['of']} of {_name(each['subject'], places)}" for each in seen.get("ordered", ())]
+    lines += [f"  which stops {_name(subject, places)}" for subject in seen.get("disrupts", ())]
+    lines += [_move(move, places) for move in seen.get("moves", ())]
     lines += [f"  {name} is a group: all of it leaves {' and '.join(nodes)} together" for name, nodes in groups.items()]
     lines += [f"{replica} would serve on" for replica in seen.get("stays", ())]
-    lines += [f"would call off {each['of']} of {_name(each['subject'])}" for each in seen.get("cancelled", ())]
+    lines += [f"would call off {each['of']} of {_name(each['subject'], places)}" for each in seen.get("cancelled", ())]
     lines += [_floor(floor) for floor in seen.get("floors", ())]
     lines += [f"budget: {each['used']:g} of {each['limit']:g} {each['of']}" for each in seen.get("budgets", ())]
     lines += [f"cannot undo {text}" for text in seen.get("not_undone", ())]
+    if refused:
+        return [f"dry run: it would be refused: {refused}", *lines]
     if not lines:
         return ["dry run: nothing would change"]
     requests, longest = seen.get("requests", 0), seen.get("longest_s", 0.0)
@@ -54,22 +57,26 @@ def told(seen: dict[str, Any]) -> list[str]:
     return [*lines, f"dry run, nothing was done{takes}{end}"]
 
 
-def _move(move: dict[str, Any]) -> str:
+def _move(move: dict[str, Any], places: dict[str, str]) -> str:
     where, to = move["where"], move.get("to")
     usual = f" (starts took {move['start_s']:.0f} s)" if move.get("start_s") is not None else ""
-    goes = f"to {_place(to)}{usual}" if to else f"and its replacement waits: {move['waits']}"
+    goes = f"to {_place(to, places)}{usual}" if to else f"and its replacement waits: {move['waits']}"
     flight = f", {_requests(move['requests'])} in flight" if move["requests"] else ""
     once = "" if move.get("at_once", True) else " once that is ready" if to else " once it can be spared"
-    return f"would move {move['replica']} from {_place(where)} {goes}{flight}, gone within {move['drain_s']:g} s{once}"
+    gone = f"gone within {move['drain_s']:g} s{once}"
+    return f"would move {move['replica']} from {_place(where, places)} {goes}{flight}, {gone}"
 
 
 def _requests(number: int) -> str:
     return "1 request" if number == 1 else f"{number} requests"
 
 
-def _place(target: dict[str, Any]) -> str:
+def _place(target: dict[str, Any], places: dict[str, str]) -> str:
     by_node = msgspec.convert(target, Target).by_node
-    return " and ".join(f"{node} {', '.join(gpus)}" for node, gpus in by_node.items())
+    return " and ".join(
+        ", ".join(map(places.__getitem__, gpus)) if places.keys() >= set(gpus) else f"{node} {', '.join(gpus)}"
+        for node, gpus in by_node.items()
+    )
 
 
 def _floor(floor: dict[str, Any]) -> str:
@@ -80,5 +87,7 @@ def _floor(floor: dict[str, Any]) -> str:
     )
 
 
-def _name(subject: dict[str, Any]) -> str:
-    return next((str(value) for value in subject.values() if value), "the fleet")
+def _name(subject: dict[str, Any], places: dict[str, str]) -> str:
+    """A GPU as NODE/INDEX, as other commands take it; anything else by its name."""
+    name = next((str(value) for value in subject.values() if value), "the fleet")
+    return places.get(name, name)

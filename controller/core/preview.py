@@ -13,7 +13,9 @@ import msgspec
 from controller.core.fleet.fleet import Fleet
 from controller.core.fleet.kinds import STARTED
 from controller.core.fleet.replicas import Replica
+from controller.core.fleet.stimuli import Asked
 from controller.core.policy import budget
+from controller.core.repairs import approval
 from controller.core.repairs.undo import NOT_UNDONE
 from vocab.lines import ActionLine, AnyLine, Budget, HoldLine, NoteLine, Subject, Target
 from vocab.states import REPAIRS, ActionKind, ActionState
@@ -46,7 +48,11 @@ class Floor(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Preview(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="preview"):
-    """What an order would lead to at once; none of it was done. ``refused``: why it would not be taken."""
+    """What an order would lead to at once; none of it was done. ``refused``: why it would not be taken.
+
+    Of an approval that would be refused ``ordered``, ``disrupts``, ``groups``, ``requests`` and ``floors`` say all the
+    same what it takes.
+    """
 
     order: str
     refused: str | None = None
@@ -57,6 +63,7 @@ class Preview(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="
     cancelled: tuple[ActionLine, ...] = ()
     ordered: tuple[ActionLine, ...] = ()  # repairs that would begin
     disrupts: tuple[Subject, ...] = ()
+    places: dict[str, str] = {}  # NODE/INDEX of the GPUs that are named, by UUID
     groups: dict[str, tuple[str, ...]] = {}  # of those that go or are stopped: the nodes of which all members leave
     requests: int = 0  # in flight on all that would go
     floors: tuple[Floor, ...] = ()
@@ -65,35 +72,49 @@ class Preview(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="
     not_undone: tuple[str, ...] = ()
 
 
-def draw(before: Fleet, after: Fleet, order: str, lines: Sequence[AnyLine]) -> Preview:
+def draw(before: Fleet, after: Fleet, asked: Asked, lines: Sequence[AnyLine]) -> Preview:
     """The preview of an order that led to these lines on a copy, which ``after`` is."""
     actions = [line for line in lines if isinstance(line, ActionLine)]
     holds = [line for line in lines if isinstance(line, HoldLine)]
-    ordered = [action for action in actions if action.of in REPAIRS and action.state in STARTED]
-    disrupts = tuple(dict.fromkeys(subject for action in ordered for subject in (action.subject, *action.disrupts)))
+    begun = [action for action in actions if action.of in REPAIRS and action.state in STARTED]
+    wanted = approval.named(before, asked) if asked.do == "approve" else []
+    ordered, refused = begun or wanted, _refused(lines)
+    disrupts = tuple(dict.fromkeys(subject for each in wanted or begun for subject in (each.subject, *each.disrupts)))
     moves = _moves(before, actions)
     struck = _replicas(before, [subject.replica for subject in disrupts])
     going = {replica.id: replica for replica in (*_replicas(before, [move.replica for move in moves]), *struck)}
     placed = tuple(hold for hold in holds if hold.op == "placed")
+    lifted = tuple(hold for hold in holds if hold.op == "lifted")
+    cancelled = tuple(action for action in actions if action.state is ActionState.CANCELLED)
     limits = [line.budget for line in placed if line.budget is not None]
     limits += [action.budget for action in actions if action.budget is not None]
     return Preview(
-        order=order,
-        refused=_refused(lines),
+        order=asked.do,
+        refused=refused,
         held=placed,
-        lifted=tuple(hold for hold in holds if hold.op == "lifted"),
+        lifted=lifted,
         moves=tuple(moves),
         stays=tuple(sorted({each.id for hold in placed for each in _on(before, hold.subject)} - going.keys())),
-        cancelled=tuple(action for action in actions if action.state is ActionState.CANCELLED),
+        cancelled=cancelled,
         ordered=tuple(ordered),
         disrupts=disrupts,
+        places=_places(
+            before, [*(each.subject for each in (*placed, *lifted, *cancelled, *ordered)), *disrupts], moves
+        ),
         groups={replica.id: replica.nodes for replica in going.values() if replica.is_group},
         requests=sum(_requests(replica) for replica in going.values()),
         floors=tuple(_floors(before, going.values())),
-        budgets=tuple(dict.fromkeys([*limits, *([budget.repairs_now(after)] if ordered else [])])),
+        budgets=tuple(dict.fromkeys([*limits, *([budget.repairs_now(after)] if begun else [])])),
         longest_s=max([move.drain_s for move in moves] + [action.ttl_s or 0.0 for action in ordered], default=0.0),
         not_undone=tuple(line.text for line in lines if isinstance(line, NoteLine) and line.code == NOT_UNDONE),
     )
+
+
+def _places(fleet: Fleet, subjects: Iterable[Subject], moves: Iterable[Move]) -> dict[str, str]:
+    uuids = [subject.gpu for subject in subjects if subject.gpu is not None]
+    uuids += [gpu for move in moves for target in (move.where, move.to) if target is not None for gpu in target.gpus]
+    found = {uuid: fleet.gpus.get(uuid) for uuid in uuids}
+    return {uuid: f"{gpu.node}/{gpu.identity.index}" for uuid, gpu in found.items() if gpu is not None}
 
 
 def _refused(lines: Iterable[AnyLine]) -> str | None:

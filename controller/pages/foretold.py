@@ -9,7 +9,8 @@ def foretold(seen: Preview, names: Names) -> list[str]:
     """A preview in sentences; empty if nothing would change."""
     lines = [f"Holds {names.of(hold.subject)}: {hold.reason}" for hold in seen.held]
     lines += [f"Lifts the hold {hold.id} on {names.of(hold.subject)}" for hold in seen.lifted]
-    lines += [f"Orders {plain(each.of)} of {names.of(each.subject)}" for each in seen.ordered]
+    orders = "It asks for" if seen.refused else "Orders"
+    lines += [f"{orders} {plain(each.of)} of {names.of(each.subject)}" for each in seen.ordered]
     lines += [f"Stops {names.of(subject)}" for subject in seen.disrupts]
     lines += [_move(move, names) for move in seen.moves]
     lines += [f"{name} is a group: all of it leaves {' and '.join(at)} together" for name, at in seen.groups.items()]

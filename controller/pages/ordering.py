@@ -43,7 +43,7 @@ class Ordering:
         view = await self._conductor.view()
         asked = await self._forms.ask(request, request.match_info["order"])
         names = Names(view)
-        told = foretold(asked.preview, names) if asked.preview is not None and not asked.why_not else []
+        told = foretold(asked.preview, names) if asked.preview is not None else []
         return self._frame.render(
             request, "order.html", view, status=409 if wrong else 200, asked=asked, order=asked.order,
             about=about(view, asked, request.match_info.get("id", ""), names), told_before=told,

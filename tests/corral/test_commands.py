@@ -293,6 +293,27 @@ def test_a_dry_run_says_which_nodes_a_group_leaves_and_takes_by_node(controller:
     assert "wide-1 is a group: all of it leaves n1 and n2 together" in text
 
 
+def test_a_dry_run_of_what_is_refused_says_why_and_all_that_it_takes(controller: Controller) -> None:
+    controller.ahead = {
+        "kind": "preview",
+        "refused": "approve: it would leave 0 of 1 replicas of chat that serve: with force (--force) it is done",
+        "ordered": [{"of": "reboot_node", "subject": {"node": "n1"}}],
+        "disrupts": [{"node": "n1"}, {"gpu": GPU}, {"gpu": OTHER}, {"replica": "chat-1"}],
+        "places": {GPU: "n1/0", OTHER: "n1/1"},
+        "floors": [{"deployment": name, "ready": 1, "without": 0, "min_ready": 1} for name in ("chat", "code")],
+    }
+    assert corral(controller, "approve", "a1", "--dry-run").output.splitlines() == [
+        f"dry run: it would be refused: {controller.ahead['refused']}",
+        "it asks for reboot_node of n1",
+        "  which stops n1",
+        "  which stops n1/0",
+        "  which stops n1/1",
+        "  which stops chat-1",
+        "chat: 1 ready, 0 without these before any replacement, floor 1 — under its floor",
+        "code: 1 ready, 0 without these before any replacement, floor 1 — under its floor",
+    ]
+
+
 def test_explain_names_every_node_on_which_a_group_starts() -> None:
     waiting = STORY[2]
     assert isinstance(waiting, ActionLine)

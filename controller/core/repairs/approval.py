@@ -20,20 +20,22 @@ from controller.core.replicas.actions import move
 from vocab.lines import ActionLine, AnyLine, Budget, Subject
 from vocab.states import REPAIRS, ActionKind, ActionState
 
+STOPPED = frozenset({ActionState.WAITING, ActionState.WOULD})  # by what a person decides; by a pause or the policy
+
 
 def approve(fleet: Fleet, asked: Asked, now: float) -> Iterator[AnyLine]:
     """Order what waits, under a new token, or say why not. One that goes under a floor says so in its ``budget``."""
     found = actions(fleet, asked, *REPAIRS)
-    waiting = [action for action in found if action.state is ActionState.WAITING]
-    if not waiting:
+    stopped = [action for action in found if action.state is ActionState.WAITING]
+    if not stopped:
         forbidden = next((action.why for action in found if action.state is ActionState.WOULD), None)
         yield refuse(asked, f"it may not be done now: {forbidden}" if forbidden else "no such action waits", now)
-    for action in waiting:
+    for action in stopped:
         disrupts = _disrupts(fleet, action)
         broken = _under_floor(fleet, (_place(fleet, action), *disrupts))
         against = _against(fleet, action)
         if against is None and broken is not None and not asked.force:
-            against = f"it would leave {budget.words(broken)}: with force it is done all the same"
+            against = f"it would leave {budget.words(broken)}: with force (--force) it is done all the same"
         if against is not None:
             yield refuse(asked, against, now, action.subject)
         else:
@@ -41,6 +43,19 @@ def approve(fleet: Fleet, asked: Asked, now: float) -> Iterator[AnyLine]:
             again = token(fleet.settings.epoch, ledger.number + 1 if ledger.epoch == fleet.settings.epoch else 1)
             ordered = move(action, ActionState.ORDERED, words(asked, "approved"), now, token=again, disrupts=disrupts)
             yield replace(ordered, budget=broken)
+
+
+def named(fleet: Fleet, asked: Asked) -> list[ActionLine]:
+    """The repairs that an approval is for, each with all that it takes now: its own place, too, and what is there."""
+    found = [action for action in actions(fleet, asked, *REPAIRS) if action.state in STOPPED]
+    return [replace(action, disrupts=_takes(fleet, action)) for action in found]
+
+
+def _takes(fleet: Fleet, action: ActionLine) -> tuple[Subject, ...]:
+    place = _place(fleet, action)
+    there = disrupted(fleet, [place.gpu]) if place.gpu is not None else ()
+    found = dict.fromkeys((*there, *_disrupts(fleet, action)))
+    return tuple(sorted(found, key=lambda subject: subject.gpu is None))  # its GPUs, then their replicas
 
 
 def _place(fleet: Fleet, action: ActionLine) -> Subject:

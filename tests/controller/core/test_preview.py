@@ -81,15 +81,34 @@ def test_an_approval_names_all_that_the_repair_takes_and_the_budget(make_world: 
     node.hit(idle, "xid:79", world.now)
     world.run(10)
     (waiting,) = [action for action in world.core.view().actions if action.of is ActionKind.REBOOT_NODE]
-    assert "0 of 3 replicas of chat" in str(ahead(world, "approve", action=waiting.id).refused)
+    refused = ahead(world, "approve", action=waiting.id)
+    assert "0 of 3 replicas of chat that serve: with force (--force)" in str(refused.refused)
     seen = ahead(world, "approve", action=waiting.id, force=True)
     assert {subject.replica for subject in seen.disrupts} >= {each.replica for each in replicas}
+    assert {subject.gpu for subject in seen.disrupts} >= set(node.gpus)
+    assert {f"n1/{index}" for index in range(8)} == set(seen.places.values())
+    assert (refused.disrupts, refused.floors, refused.places) == (seen.disrupts, seen.floors, seen.places)
+    assert [(each.id, each.state) for each in refused.ordered] == [(waiting.id, ActionState.WAITING)]
     assert [(f.deployment, f.ready, f.without) for f in seen.floors] == [("chat", 4, 0)]
     assert [(budget.of, budget.limit, budget.used) for budget in seen.budgets] == [
         ("replicas of chat that serve", 3, 0),
         ("repairs at one time", 2, 1),
     ]
     assert seen.longest_s == 1200.0
+
+
+def test_an_approval_that_no_force_helps_names_what_it_takes_all_the_same(make_world: MakeWorld) -> None:
+    world = make_world(CHAT)
+    node = world.nodes["n1"]
+    busy = {gpu for each in world.core.view().replicas for gpu in each.gpus}
+    node.hit(next(gpu for gpu in node.gpus if gpu not in busy), "xid:79", world.now)
+    world.run(10)
+    (waiting,) = [action for action in world.core.view().actions if action.of is ActionKind.REBOOT_NODE]
+    world.ask("pause", reason="look")
+    seen = ahead(world, "approve", action=waiting.id, force=True)
+    assert "automation is paused" in str(seen.refused)
+    assert {subject.gpu for subject in seen.disrupts} >= set(node.gpus)
+    assert "chat" in {floor.deployment for floor in seen.floors}
 
 
 def test_what_would_be_refused_says_why(world: World) -> None:
