@@ -128,7 +128,12 @@ def tls(url: str) -> ssl.SSLContext | None:
 
 def find_gpu(url: str, name: str) -> str:
     """The UUID of the GPU that ``name`` stands for: a UUID, a unique part of one, or an index on the only node."""
-    gpus = [(node["node"], gpu) for node in ask(url, "GET", "/api/v1/fleet")["nodes"] for gpu in node["gpus"]]
+    return gpu_in(ask(url, "GET", "/api/v1/fleet"), name)
+
+
+def gpu_in(fleet: dict[str, Any], name: str) -> str:
+    """As ``find_gpu``, in what the controller has said already. Raises InputError."""
+    gpus = [(node["node"], gpu) for node in fleet["nodes"] for gpu in node["gpus"]]
     if name.isdecimal():
         found = [gpu["uuid"] for _, gpu in gpus if gpu["index"] == int(name)]
     else:

@@ -7,7 +7,7 @@ from typing import Any
 import click
 import msgspec
 
-from corral.ask import GPU_NAMES, ask, find_gpu, json_option, url_option
+from corral.ask import GPU_NAMES, ask, gpu_in, json_option, url_option
 from corral.local import events_now, gpu_of, instead, local_option, node_now
 from corral.terminal import say
 from vocab.activity import activity
@@ -25,7 +25,7 @@ from vocab.lines import (
     Subject,
 )
 from vocab.readings import Readings
-from vocab.states import ActionState
+from vocab.states import REPAIRS, ActionState
 
 SHORT = 16  # of a UUID: enough to tell GPUs apart
 DECIDED = frozenset({ActionState.WAITING, ActionState.ORDERED})  # what it takes is the same later
@@ -48,7 +48,10 @@ def command(gpu: str, url: str, *, as_json: bool, local: bool) -> None:
     now: list[str] = []
     if not local:
         try:
-            lines = ask(url, "GET", f"/api/v1/gpus/{find_gpu(url, gpu)}/explain", list[AnyLine])
+            fleet = ask(url, "GET", "/api/v1/fleet")
+            uuid = gpu_in(fleet, gpu)
+            lines = ask(url, "GET", f"/api/v1/gpus/{uuid}/explain", list[AnyLine])
+            now = [] if as_json else list(_outlook(fleet, uuid, lines))
         except Unreachable as error:
             instead(error)
             local = True
@@ -62,6 +65,13 @@ def command(gpu: str, url: str, *, as_json: bool, local: bool) -> None:
         say("Nothing has happened to this GPU.")
     for words in now if not as_json else ():
         say(words)
+
+
+def _outlook(fleet: dict[str, Any], uuid: str, lines: Sequence[AnyLine]) -> Iterator[str]:
+    from controller.core.fleet.settings import PROBATION_S
+    from corral.outlook import outlook
+
+    yield from outlook(fleet, uuid, lines, PROBATION_S)
 
 
 def of_agent(uuid: str, events: Sequence[Event]) -> list[AnyLine]:
@@ -122,11 +132,12 @@ def _what(entry: AnyLine) -> str:
             return f"hold {entry.op} by {entry.owner}: {entry.reason}"
         case ActionLine():
             budget = f" [{entry.budget.of}: {entry.budget.used:g} of {entry.budget.limit:g}]" if entry.budget else ""
-            named = ", ".join(_name(subject)[:SHORT] for subject in entry.disrupts if entry.state in DECIDED)
-            disrupts = f", disrupts {named}" if named else ""
+            takes = ", ".join(_name(subject)[:SHORT] for subject in entry.disrupts if entry.state in DECIDED)
+            disrupts = f", disrupts {takes}" if takes else ""
             over = tuple(entry.target.by_node) if entry.target is not None else ()
             where = f" on {' and '.join(over)}" if over else ""
-            return f"action {entry.of.value} {entry.state.value}{where}{budget}: {entry.why}{disrupts}"
+            named = f" as {entry.id}" if entry.state is ActionState.WAITING and entry.of in REPAIRS else ""
+            return f"action {entry.of.value} {entry.state.value}{named}{where}{budget}: {entry.why}{disrupts}"
         case NoteLine():
             return f"note {entry.code}: {entry.text}"
         case _:

@@ -10,8 +10,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from corral.ask import ask, json_option, url_option
+from corral.leave import allowed_by
 from corral.terminal import columns, say
-from vocab.states import REPAIRS
 
 COLOURS = {
     "healthy": "green",
@@ -131,8 +131,9 @@ def _to_do(fleet: dict[str, Any], console: Console) -> None:
         if action["of"] == "start_replica":
             continue  # its deployment says above what it waits for now
         console.print(f"[yellow]waiting[/] {action['id']} {action['of']}{_of(action)}: {escape(action['why'])}")
-        if action["of"] in REPAIRS and "a person must do it" not in action["why"]:
-            console.print(f"        allow it with: corral approve {action['id']}")
+        allow = allowed_by(action, fleet)
+        if allow is not None:
+            console.print(f"        allow it with: {escape(allow)}")
     for action in fleet.get("actions_paused", ()):
         console.print(f"[yellow]paused[/] {action['id']} {action['of']}{_of(action)}: {escape(action['why'])}")
 

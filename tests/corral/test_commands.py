@@ -178,7 +178,8 @@ def test_status_answers_one_when_a_gpu_is_out_of_service(controller: Controller,
 
 def test_explain_tells_the_story_in_order_with_the_raw_line(controller: Controller) -> None:
     text = corral(controller, "explain", "0").output
-    places = [text.index(part) for part in (KERNEL_LINE, "hold placed by policy", "reboot_node waiting", OTHER[:16])]
+    parts = (KERNEL_LINE, "hold placed by policy", "reboot_node waiting as a1", OTHER[:16])
+    places = [text.index(part) for part in (*parts, "Now: GPU n1/0 is healthy", "corral approve a1")]
     assert places == sorted(places)
 
 
@@ -453,6 +454,14 @@ def test_status_names_the_owner_of_gpu_work_that_is_no_server(controller: Contro
     controller.fleet["replicas"] = [work | {"gpus": [GPU, OTHER]}]
     output = corral(controller, "status").output
     assert "observed job-42@n1 works on GPU 0, 1 by slurm job-42, uid 1000; Corral never signals it" in output
+
+
+def test_status_says_where_an_approval_takes_force_and_why(controller: Controller) -> None:
+    waiting = {"id": "a1", "of": "reboot_node", "subject": {"node": "n1"}, "why": "it takes other GPUs"}
+    chat = {"replica": "chat-1", "deployment": "chat", "state": "ready", "ready": True, "node": "n1", "gpus": [OTHER]}
+    controller.fleet |= {"actions_waiting": [waiting], "replicas": [chat]}
+    output = " ".join(corral(controller, "status").output.split())
+    assert "corral approve a1 --force (without it refused: it would leave 0 of 1 replicas of chat" in output
 
 
 def test_status_shows_what_a_pause_holds_back(controller: Controller) -> None:
