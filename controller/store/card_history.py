@@ -10,13 +10,18 @@ from controller.store import cards, change
 from controller.store.cards import Card, Stay
 from controller.store.rollup import DAY, TRIED
 from controller.store.tables import changes, events, rollups
+from vocab.events import Severity
 from vocab.lines import ActionLine, HoldLine, NoteLine
 
+INJECTED = '"injected":true'  # as ``msgspec`` writes it; within a text of the event its quotes would be escaped
 MOST = 200  # of each part of one card's history, the latest
 
 
 class Faults(msgspec.Struct, frozen=True):
-    """How many events of a code the card had, and when the last of them began, in seconds since the epoch."""
+    """How many events of a code the card had, and when the last of them began, in seconds since the epoch.
+
+    As in rollups: what was injected, also by a drill, and what is only information is no fault.
+    """
 
     code: str
     events: int
@@ -64,7 +69,9 @@ async def history(connection: AsyncConnection, found: list[Card]) -> CardHistory
 
 
 async def _faults(connection: AsyncConnection, uuids: list[str]) -> list[Faults]:
-    counted = select(events.c.code, func.count(), func.max(events.c.at)).where(events.c.gpu.in_(uuids))
+    counted = select(events.c.code, func.count(), func.max(events.c.at)).where(
+        events.c.gpu.in_(uuids), events.c.severity > Severity.INFO.rank, ~events.c.body.contains(INJECTED)
+    )
     rows = (await connection.execute(counted.group_by(events.c.code))).all()
     return sorted((Faults(*row) for row in rows), key=lambda each: (-each.events, each.code))
 

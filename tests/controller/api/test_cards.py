@@ -4,17 +4,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from controller.deciding.mind import real_core
 from tests.controller.api.test_paging import walk
 from tests.controller.house import Keys, batch, event, facts, house, uuid
 from vocab.errors import Refused
+from vocab.events import Severity
 from vocab.messages import NodeFacts
 
 
 def moved(node: str, serial: str = "165") -> NodeFacts:
-    from msgspec.structs import replace
-
     told = facts(node=node, gpus=2)
     return replace(told, gpus=tuple(replace(gpu, serial=serial if gpu.index == 0 else None) for gpu in told.gpus))
 
@@ -41,6 +41,15 @@ async def test_a_card_tells_its_places_and_its_faults_wherever_they_were(tmp_pat
         assert [place["node"] for place in told["places"]] == ["n1", "n2"]
         assert [(each["code"], each["events"]) for each in told["faults"]] == [("xid:79", 2), ("xid:31", 1)]
         assert await home.get(f"cards/{uuid(0)}") == told
+
+
+async def test_what_was_injected_or_is_only_information_is_no_fault_of_a_card(tmp_path: Path, database: Keys) -> None:
+    spoken = replace(event(5), text='a line that says "injected":true')
+    made_up = (replace(event(1), injected=True), replace(event(2), injected=True, drill=True))
+    told = replace(event(3), severity=Severity.INFO)
+    async with house(tmp_path, **database, make_core=real_core) as home:
+        await home.post("agent/batch", batch(*made_up, told, event(4), spoken, facts=moved("n1")))
+        assert [(each["code"], each["events"]) for each in (await home.get("cards/165"))["faults"]] == [("xid:79", 2)]
 
 
 async def test_a_card_does_not_go_to_a_node_that_only_claims_it_not_even_over_a_restart(
