@@ -47,16 +47,26 @@ def imagine(level: Level, facts: tuple[NodeFacts, ...], said: list[Said]) -> lis
 
 
 class Judgement:
-    """``real``: what the core says while nothing is done; ``repaired``: at level repair. ``end``: of the logs."""
+    """``real``: what the core says while nothing is done; ``repaired``: at level repair. ``end``: of the logs.
+
+    ``now``: what stands at their end stands until then: a kernel log that is quiet after a fault takes none of it back.
+    """
 
     def __init__(
-        self, fleet: Fleet, said: Sequence[Said], real: Iterable[Kept], repaired: Iterable[Kept], end: float
+        self,
+        fleet: Fleet,
+        said: Sequence[Said],
+        real: Iterable[Kept],
+        repaired: Iterable[Kept],
+        end: float,
+        now: float,
     ) -> None:
         self._fleet = fleet
         self._events = [(at, event) for at, event in said if isinstance(event, Event) and not event.injected]
         self._by_id = {event.id: (at, event) for at, event in self._events}
         self._repaired = list(repaired)
         self._end = end
+        self._now = max(end, now)
         self._incidents: dict[str, IncidentLine] = {}
         self._due = self._dues(real)
 
@@ -97,7 +107,7 @@ class Judgement:
         boots = self._fleet.boots()
         found = []
         for due in self._due:
-            until = self._end if due.until is None else due.until
+            until = self._now if due.until is None else due.until
             if until - due.hold.at < MISSED_S:
                 continue
             node = self._node(due)

@@ -119,7 +119,7 @@ def _judged(
         tell("judged", 0, 2)
         plays = [pool.submit(imagine, level, facts, said) for level in (Level.OBSERVE, Level.REPAIR)]
         real, repaired = (play.result() for play in plays)
-        judgement = Judgement(fleet, said, real, repaired, until)
+        judgement = Judgement(fleet, said, real, repaired, until, now)
         tell("judged", 2, 2)
     gpus = len(fleet.gpus) + fleet.assumed
     return Survey(

@@ -98,12 +98,13 @@ def sections(survey: Survey) -> Iterator[Section]:
 def _standing(survey: Survey) -> Section:
     rows = [
         (_who(each.gpu, each.node), f"{each.code}: {each.title}", plain(each.recovery), when(each.since),
-         span(max(0.0, (survey.until or each.since) - each.since)))
+         span(max(0.0, survey.made_at - each.since)))
         for each in survey.standing
     ]  # fmt: skip
     words = (("Faults that ask for a repair, on nodes that have not booted since. A reset of one GPU leaves no line in"
              " a kernel log: where one was made, the row is history."),) if rows else ("None.",)  # fmt: skip
-    return Section("Out of service now", words, _table(("GPU", "fault", "what it needs", "since", "for"), rows))
+    columns = ("GPU", "fault", "what it needs", "since", "for")
+    return Section("Should be out of service now", words, _table(columns, rows))
 
 
 def _missed(survey: Survey) -> Section:
@@ -213,7 +214,10 @@ def _table(columns: Sequence[str], rows: Sequence[tuple[str, ...]]) -> Table | N
 
 
 def _who(gpu: Gpu | None, node: str) -> str:
-    return f"{gpu.place} ({gpu.name})" if gpu is not None else f"{node} (the node)"
+    if gpu is None:
+        return f"{node} (the node)"
+    is_named = gpu.name != f"{gpu.node}/{gpu.pci}"  # else its name is only where it is
+    return f"{gpu.place} ({gpu.name})" if is_named else gpu.place
 
 
 def plain(word: str) -> str:

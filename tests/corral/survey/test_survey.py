@@ -1,6 +1,7 @@
 """The survey of a small fleet's month: what stands, what was missed, which card is a lemon, what Corral would cost."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
@@ -116,3 +117,16 @@ def test_a_log_that_cannot_be_read_is_named_and_the_rest_is_told(tmp_path: Path)
     assert made.nodes == 1
     assert "journalctl" in made.unread[0]
     assert json.loads(written(made, "json"))["unread"] == list(made.unread)
+
+
+def test_a_fault_after_which_the_log_is_quiet_stands_until_the_survey(tmp_path: Path) -> None:
+    line = "2026-11-28T03:11:02+00:00 gpu-07 kernel: NVRM: Xid (PCI:0000:5e:00): 79, GPU has fallen off the bus.\n"
+    (tmp_path / "gpu-07.log").write_text(line)
+    at = datetime(2026, 11, 28, 3, 11, 2, tzinfo=UTC).timestamp()
+    made = survey(Wish(paths=(str(tmp_path),), jobs=1), lambda *_: None, now=at + 5 * 3600)
+    (standing,), (missed,) = made.standing, made.missed
+    assert (standing.code, missed.code, missed.ended_by) == ("xid:79", "xid:79", None)
+    assert missed.stood_s == pytest.approx(5 * 3600, abs=5)
+    told = written(made, "markdown")
+    assert "| gpu-07 0000:5e:00 | xid:79: GPU has fallen off the bus | reboot node | 2026-11-28 03:11 | 5 h |" in told
+    assert "## Should be out of service now" in told
