@@ -68,10 +68,12 @@ def _serving() -> Panels:
         ),
         number(
             "Automation",
-            "Pauses that stand, of any scope. Good: 0. While one stands nothing is held, drained or repaired there.",
-            Query(f"sum(corral_pauses) {NONE}", "pauses"),
+            "Whether any pause stands, of everything, a pool or a node. Good: on. While one stands nothing is held,"
+            " drained or repaired there; `corral status` says where.",
+            Query(f"(sum(corral_pauses) {NONE}) > bool 0", "pauses"),
             "none",
             steps=((None, GREEN), (1, YELLOW)),
+            words={"0": ("on", GREEN), "1": ("paused", YELLOW)},
         ),
         lines(
             "Replicas ready, wanted, and the floor",
