@@ -11,7 +11,7 @@ PIP    := $(VENV)/bin/pip
 PY     := $(VENV)/bin/python
 PIP_INSTALL := $(PIP) install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: run test lint unit e2e oracle oracle-check bench-engine engine-clients fuzz bench dashboards dashboards-check help clean
+.PHONY: run test lint unit e2e oracle oracle-check bench-engine engine-clients fuzz dashboards dashboards-check alerts-run help clean
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile

@@ -3,7 +3,10 @@
 import sys
 from pathlib import Path
 
-from dashboards import corral, fleet, gpu, metrics_page, node, recorded, reliability, serving, versions
+try:
+    from dashboards import corral, fleet, gpu, metrics_page, node, recorded, reliability, serving, versions
+except ModuleNotFoundError as missing:
+    sys.exit(f"{missing}: it comes with what the tests need; run: make dashboards")
 
 BOARDS = (fleet, node, gpu, serving, reliability, versions, corral)
 

@@ -3,6 +3,7 @@
 import json
 import re
 import subprocess
+import sys
 from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
@@ -206,3 +207,13 @@ def test_grafana_knows_how_often_prometheus_scrapes():
 def provisioned(what: str) -> dict:
     path: Path = REPOSITORY / "dashboards" / "provisioning" / what / "corral.yml"
     return yaml.safe_load(path.read_text())
+
+
+def test_without_what_the_tests_need_it_says_what_to_run():
+    code = (
+        "import runpy, sys; sys.modules['grafana_foundation_sdk'] = None;"
+        " runpy.run_module('dashboards', run_name='__main__')"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout, "Traceback" in ended.stderr) == (1, "", False)
+    assert ended.stderr.strip().endswith("run: make dashboards")
