@@ -24,7 +24,7 @@ def _under_floor(action: Mapping[str, Any], fleet: Mapping[str, Any]) -> str | N
     """The first deployment that would have too few replicas, in words."""
     struck = [action.get("subject") or {}, *action.get("disrupts", ())]
     names = {name for subject in struck for name in subject.values() if name}
-    replicas = [each for each in fleet.get("replicas", ()) if not each.get("observed")]
+    replicas = [each for each in fleet.get("replicas", ()) if each.get("deployment") and not each.get("observed")]
     gone = [
         each for each in replicas
         if each["replica"] in names or names & {each["node"], *each.get("nodes", ()), *each["gpus"]}
