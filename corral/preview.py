@@ -44,7 +44,9 @@ def told(seen: dict[str, Any]) -> list[str]:
     lines += [f"{replica} would serve on" for replica in seen.get("stays", ())]
     lines += [f"would call off {each['of']} of {_name(each['subject'], places)}" for each in seen.get("cancelled", ())]
     lines += [_floor(floor) for floor in seen.get("floors", ())]
-    lines += [f"budget: {each['used']:g} of {each['limit']:g} {each['of']}" for each in seen.get("budgets", ())]
+    lines += [
+        f"budget: {each['used']:g} of {each['limit']:g} {each['of']} after this" for each in seen.get("budgets", ())
+    ]
     lines += [f"cannot undo {text}" for text in seen.get("not_undone", ())]
     if refused:
         return [f"dry run: it would be refused: {refused}", *lines]

@@ -149,7 +149,7 @@ class Core:
         twin = Core(self._fleet.settings, self._fleet.row)
         twin._fleet, twin._now = fork(self._fleet), self._now
         lines = [*twin.take(asked, now), *twin.tick(now)]
-        return preview.draw(self._fleet, twin._fleet, asked, lines)
+        return preview.draw(self._fleet, twin._fleet, asked, lines, now)
 
     def next_deadline(self) -> float | None:
         """The earliest time (seconds since the epoch) at which ``tick`` may have something to say, if any."""

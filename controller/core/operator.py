@@ -57,7 +57,9 @@ def _within_limits(fleet: Fleet, line: HoldLine, asked: Asked, now: float) -> Ho
         return line
     if asked.force:
         return replace(line, budget=broken)
-    why = f"there is no room for it: {budget.words(broken)}; with force it is held all the same"
+    at = budget.room_at(fleet, line.subject, node, now)
+    again = f"; there is room again from {rfc3339(at)[:19]}Z on" if at is not None else ""
+    why = f"there is no room for it: {budget.words(broken)}{again}; with force (--force) it is held all the same"
     return replace(line, op="refused", reason=why, budget=broken)
 
 
@@ -92,7 +94,7 @@ def _lift(fleet: Fleet, asked: Asked, now: float) -> Lines:
         yield refuse(asked, "no such hold stands", now)
     for hold in found:
         if hold.owner != asked.owner and not asked.force:
-            why = f"it belongs to {hold.owner}, not to {asked.owner}: use force to lift it all the same"
+            why = f"it belongs to {hold.owner}, not to {asked.owner}: use force (--force) to lift it all the same"
             yield replace(hold, at=now, op="refused", reason=why)
             continue
         yield lift(hold, words(asked, "lifted"), now)

@@ -67,12 +67,12 @@ class Preview(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="
     groups: dict[str, tuple[str, ...]] = {}  # of those that go or are stopped: the nodes of which all members leave
     requests: int = 0  # in flight on all that would go
     floors: tuple[Floor, ...] = ()
-    budgets: tuple[Budget, ...] = ()
+    budgets: tuple[Budget, ...] = ()  # as they would be after it
     longest_s: float = 0.0  # until the last of it is over, if nothing has to be waited for
     not_undone: tuple[str, ...] = ()
 
 
-def draw(before: Fleet, after: Fleet, asked: Asked, lines: Sequence[AnyLine]) -> Preview:
+def draw(before: Fleet, after: Fleet, asked: Asked, lines: Sequence[AnyLine], now: float) -> Preview:
     """The preview of an order that led to these lines on a copy, which ``after`` is."""
     actions = [line for line in lines if isinstance(line, ActionLine)]
     holds = [line for line in lines if isinstance(line, HoldLine)]
@@ -88,6 +88,8 @@ def draw(before: Fleet, after: Fleet, asked: Asked, lines: Sequence[AnyLine]) ->
     cancelled = tuple(action for action in actions if action.state is ActionState.CANCELLED)
     limits = [line.budget for line in placed if line.budget is not None]
     limits += [action.budget for action in actions if action.budget is not None]
+    limits += budget.cordons_with(after, placed, now)  # of one that a hold goes over what it then is
+    limits += [budget.repairs_now(after)] if begun else []
     return Preview(
         order=asked.do,
         refused=refused,
@@ -104,7 +106,7 @@ def draw(before: Fleet, after: Fleet, asked: Asked, lines: Sequence[AnyLine]) ->
         groups={replica.id: replica.nodes for replica in going.values() if replica.is_group},
         requests=sum(_requests(replica) for replica in going.values()),
         floors=tuple(_floors(before, going.values())),
-        budgets=tuple(dict.fromkeys([*limits, *([budget.repairs_now(after)] if begun else [])])),
+        budgets=tuple({each.of: each for each in limits}.values()),
         longest_s=max([move.drain_s for move in moves] + [action.ttl_s or 0.0 for action in ordered], default=0.0),
         not_undone=tuple(line.text for line in lines if isinstance(line, NoteLine) and line.code == NOT_UNDONE),
     )

@@ -17,7 +17,7 @@ def foretold(seen: Preview, names: Names) -> list[str]:
     lines += [f"{replica} serves on" for replica in seen.stays]
     lines += [f"Calls off {plain(each.of)} of {names.of(each.subject)}" for each in seen.cancelled]
     lines += [_floor(floor) for floor in seen.floors]
-    lines += [f"Budget: {each.used:g} of {each.limit:g} {each.of}" for each in seen.budgets]
+    lines += [f"Budget: {each.used:g} of {each.limit:g} {each.of} after this" for each in seen.budgets]
     lines += [f"Cannot be undone: {text}" for text in seen.not_undone]
     if seen.requests:
         lines.append(f"{_requests(seen.requests)} {'is' if seen.requests == 1 else 'are'} in flight there")

@@ -276,7 +276,7 @@ def test_a_dry_run_of_every_harmful_command_asks_for_nothing_but_what_would_be(
     for text in (
         f"would move chat-1 from n1 {GPU} to n1 {OTHER} (starts took 41 s), 7 requests in flight, gone within 130 s",
         "chat: 2 ready, 1 without these before any replacement, floor 2 — under its floor",
-        "budget: 1 of 2 repairs at one time",
+        "budget: 1 of 2 repairs at one time after this",
         "nothing was done; it takes 130 s at most; 7 requests are in flight there",
     ):
         assert text in " ".join(result.output.split())

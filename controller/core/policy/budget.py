@@ -4,6 +4,7 @@ Only harmful acts ask, of automation and of people alike; lifting, releasing and
 over a limit by force (``core.operator``, ``core.repairs.approval``), and counts in it all the same.
 """
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from math import ceil
@@ -41,6 +42,25 @@ def cordons_of_person(fleet: Fleet, place: Subject, node: str, now: float) -> Bu
     return cordons(fleet, place, node, now)
 
 
+def room_at(fleet: Fleet, place: Subject, node: str, now: float) -> float | None:
+    """When ``cordons`` that are used up have room for a place again, if nothing more is held; None: never."""
+    times = sorted(hold.at + fleet.settings.limits.window_s + 1.0 for hold in _recent(fleet, now))
+    nth = bisect_left(times, True, key=lambda at: cordons(fleet, place, node, at) is None)
+    return times[nth] if nth < len(times) else None
+
+
+def cordons_with(fleet: Fleet, holds: Iterable[HoldLine], now: float) -> list[Budget]:
+    """What is used of every budget that these holds, which stand, count in."""
+    recent, places = _recent(fleet, now), [hold.subject for hold in holds]
+    named = [(place, gpu.node if (gpu := fleet.gpus.get(place.gpu or "")) else place.node or "") for place in places]
+    nodes = dict.fromkeys(node for _, node in named)
+    found = [_on_node(fleet, recent, node) for node in dict.fromkeys(n for p, n in named if p.gpu is not None)]
+    pools = [pool for pool in dict.fromkeys(map(fleet.pool_of, nodes)) if pool is not None]
+    domains = [name for name, members in fleet.domains.items() if not nodes.keys().isdisjoint(members)]
+    held = {_node_of(fleet, hold) for hold in recent}
+    return [*found, *(_cordons(fleet, held, pools, domains).values() if nodes else ())]
+
+
 def _recent(fleet: Fleet, now: float) -> list[HoldLine]:
     since = max(now - fleet.settings.limits.window_s, fleet.ledger.discarded_at)
     return [hold for hold in fleet.ledger.holds.values() if hold.at > since and not hold.owner.startswith(AGENT)]
@@ -49,15 +69,18 @@ def _recent(fleet: Fleet, now: float) -> list[HoldLine]:
 def _of_node(fleet: Fleet, recent: list[HoldLine], place: Subject, node: str) -> Budget | None:
     if place.gpu is None or fleet.health(place.gpu) is Health.LOST:
         return None
+    if any(hold.subject.gpu == place.gpu or hold.subject.node == node for hold in recent):
+        return None  # it is counted already
+    found = _on_node(fleet, recent, node)
+    return None if found.used < found.limit else found
+
+
+def _on_node(fleet: Fleet, recent: list[HoldLine], node: str) -> Budget:
     gpus = [gpu.identity.uuid for gpu in fleet.gpus_at(node)]
     held = {hold.subject.gpu for hold in recent}
-    if place.gpu in held or any(hold.subject.node == node for hold in recent):
-        return None  # it is counted already
     used = [gpu for gpu in gpus if gpu in held and fleet.health(gpu) is not Health.LOST]
     limits = fleet.settings.limits_of(fleet.pool_of(node))
     limit = max(TWO_ALWAYS, int(limits.node_ratio * len(gpus)))
-    if len(used) < limit:
-        return None
     return Budget(limit=limit, used=len(used), of=f"GPUs of {node} newly cordoned in {limits.window_s:g} s")
 
 

@@ -9,7 +9,7 @@ from controller.core.preview import Preview
 from tests.controller.core.conftest import MakeWorld
 from tests.sim.node import Node
 from tests.sim.world import World
-from vocab.lines import ActionLine, AnyLine, HoldLine
+from vocab.lines import ActionLine, AnyLine, Budget, HoldLine
 from vocab.states import ActionKind, ActionState
 
 CHAT = Deployment(name="chat", replicas=4, min_ready=3, prestop_s=5.0, drain_s=120.0, kill_s=10.0)
@@ -71,6 +71,27 @@ def test_under_a_hold_replicas_serve_on(make_world: MakeWorld) -> None:
     replica = world.core.view().replicas[0]
     seen = ahead(world, "hold", gpu=replica.gpus[0], reason="fan")
     assert (seen.moves, seen.stays, len(seen.held)) == ((), (replica.replica,), 1)
+
+
+@pytest.mark.parametrize("do", ["hold", "drain"])
+def test_what_holds_says_what_is_then_used_of_each_budget_also_where_there_is_room(
+    make_world: MakeWorld, do: str
+) -> None:
+    world = make_world(CHAT, nodes=2)
+    world.ask("hold", gpu="GPU-n1-6", reason="fan")
+    seen = ahead(world, do, gpu="GPU-n1-7", reason="fan")
+    assert [(each.of, each.used, each.limit) for each in seen.budgets] == [
+        ("GPUs of n1 newly cordoned in 600 s", 2, 4),
+        ("nodes of the fleet newly cordoned in 600 s", 1, 2),
+    ]
+
+
+def test_by_force_it_says_by_how_much_it_goes_over_a_limit(make_world: MakeWorld) -> None:
+    world = make_world(CHAT)
+    for index in range(4):
+        world.ask("hold", gpu=f"GPU-n1-{index}", reason="fan")
+    seen = ahead(world, "hold", gpu="GPU-n1-4", reason="fan", force=True)
+    assert seen.budgets[0] == Budget(limit=4, used=5, of="GPUs of n1 newly cordoned in 600 s")
 
 
 def test_an_approval_names_all_that_the_repair_takes_and_the_budget(make_world: MakeWorld) -> None:

@@ -8,6 +8,7 @@ from controller.core.fleet.stimuli import Asked, Declared, Deployment, Replicas,
 from controller.deciding.verdict import verdict
 from tests.controller.core.conftest import MakeWorld
 from tests.sim.world import World
+from vocab.events import rfc3339
 from vocab.lines import HoldLine, NoteLine
 from vocab.messages import ReplicaStatus
 from vocab.observations import Member
@@ -32,6 +33,22 @@ def test_a_hold_over_the_budget_is_refused_with_the_limit_and_placed_by_force(ma
     said = world.ask("hold", node="n3", reason="new cable", force=True)
     assert held(world) == ["n1", "n2", "n3"]
     assert verdict(said).text.endswith("on node:n3, by force: 2 of 2 nodes of the fleet newly cordoned in 600 s")
+
+
+def test_a_refusal_says_from_when_there_is_room_again_and_how_to_go_over_it(make_world: MakeWorld) -> None:
+    world = make_world(nodes=1, gpus=8)
+    first = world.now
+    for index in range(4):
+        world.ask("hold", gpu=f"GPU-n1-{index}", reason="fan")
+        world.run(10)
+    (refused,) = world.ask("hold", gpu="GPU-n1-4", reason="fan")
+    assert isinstance(refused, HoldLine)
+    again = first + 601
+    told = f"there is room again from {rfc3339(again)[:19]}Z on; with force (--force) it is held all the same"
+    assert refused.reason.endswith(told)
+    world.run(again - world.now)
+    world.ask("hold", gpu="GPU-n1-4", reason="fan")
+    assert len(held(world)) == 5
 
 
 def test_what_is_held_already_takes_no_more_room_whoever_holds_it(make_world: MakeWorld) -> None:
