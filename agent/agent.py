@@ -81,6 +81,7 @@ class Agent:
         self.supervisor.adopt()
         self.latest = Latest(config.level, program, config.address, new_boot=judge.scene.boot_id != boot_id)
         self.latest.remembers_since = since
+        self.latest.events_since = clock.now()
         self.export = Export(self.latest, steady.now, judge.open_counts(), dcgm_names=config.dcgm_names)
         self.export.set("corral_agent_build_info", 1, version=program)
         desired_path = config.state_dir / "desired.json"

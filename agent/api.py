@@ -60,6 +60,7 @@ class NodeNow(msgspec.Struct, frozen=True, kw_only=True):
     sources: tuple[SourceView, ...]
     spool: SpoolNow
     controller: ControllerNow
+    events_since: float | None = None  # since when events are remembered here
 
 
 class Api:
@@ -127,6 +128,7 @@ class Api:
                 last_success=self._uplink.last_success,
                 generation=self._uplink.generation,
             ),
+            events_since=latest.events_since,
         )
 
     async def _events(self, _: web.Request) -> web.Response:

@@ -8,7 +8,7 @@ from agent.checks.baseline import is_sound
 from agent.probes.scene import Scene
 from agent.whole import CARRY_S, joined
 from vocab.catalogue.boards import islands, reset_group
-from vocab.events import Event
+from vocab.events import Event, epoch_s
 from vocab.messages import NodeFacts
 from vocab.observations import AnyObservation, GpuProcess, GpuSample, NodeSeen, ReplicaSeen, SourceState
 from vocab.states import ActionKind, Level
@@ -66,6 +66,7 @@ class Latest:
         self.abilities: tuple[ActionKind, ...] | None = None
         self.units: tuple[str, ...] = ()  # of the site, that may be stopped here
         self.remembers_since: float | None = None
+        self.events_since: float | None = None  # this process's start: what was seen before is not here
         self._replicas: dict[str, tuple[ReplicaSeen, float]] = {}
 
     def take(self, observation: AnyObservation, scene: Scene, now: float) -> None:
@@ -107,7 +108,8 @@ class Latest:
         self.events[event.id] = event
         self.events.move_to_end(event.id)
         while len(self.events) > RECENT_EVENTS:
-            self.events.popitem(last=False)
+            _, gone = self.events.popitem(last=False)
+            self.events_since = max(self.events_since or 0.0, epoch_s(gone.at)) if gone.at else self.events_since
 
     @property
     def proven(self) -> frozenset[str]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from vocab.events import Event
 from wire.client import Client
 
 SOCKET = Path("/run/corral/agent.sock")
+START = "`systemctl start corral-agent` (on a node of `corral up`: `corral up`)"
 local_option = click.option("--local", is_flag=True, help="Ask the agent of this node, by its socket.")
 
 
@@ -45,8 +47,21 @@ def ask_agent(path: str) -> bytes:
     try:
         return asyncio.run(go())
     except Unreachable as error:
-        hint = "run as root or as a member of the agent's group" if place.exists() else "is an agent running here?"
-        raise Unreachable(f"the agent's socket {place} does not answer: {hint}, or set CORRAL_AGENT_SOCKET") from error
+        said = f"the agent's socket {place} does not answer: {hint(getattr(error.__cause__, 'os_error', None))}"
+        raise Unreachable(f"{said}, or set CORRAL_AGENT_SOCKET") from error
+
+
+def hint(fault: OSError | None) -> str:
+    """What to do, by why the socket could not be opened; None: it could."""
+    match fault:
+        case PermissionError():
+            return "run as root or as a member of the agent's group"
+        case ConnectionRefusedError():
+            return f"the agent has stopped and left its socket behind; start it with {START}"
+        case FileNotFoundError():
+            return f"no agent runs here; start one with {START}"
+        case _:
+            return "it is there, and says nothing; see `journalctl -u corral-agent`"
 
 
 def node_now() -> dict[str, Any]:
@@ -58,6 +73,14 @@ def events_now() -> list[Event]:
     """The events of late, oldest first."""
     decoder = msgspec.json.Decoder(Event)
     return [decoder.decode(line) for line in ask_agent("/api/v1/events").splitlines() if line.strip()]
+
+
+def memory(node: dict[str, Any]) -> str:
+    """Since when the agent remembers what it has seen, and where what came before is asked."""
+    since = node.get("events_since")
+    began = "its start" if since is None else f"{datetime.fromtimestamp(since, UTC):%Y-%m-%d %H:%M:%SZ}"
+    before = f"the controller {node['controller']['url']} (this command without --local) and `journalctl -k`"
+    return f"This agent remembers what it has seen since {began}; what came before is known to {before}."
 
 
 def gpu_of(node: dict[str, Any], name: str) -> str:

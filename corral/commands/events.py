@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from corral.ask import GPU_NAMES, ask, find_gpu, json_option, url_option
-from corral.local import events_now, gpu_of, instead, local_option, node_now
+from corral.local import events_now, gpu_of, instead, local_option, memory, node_now
 from corral.terminal import say
 from vocab.errors import Unreachable
 from vocab.events import Event
@@ -39,9 +39,12 @@ def command(url: str, gpu: str | None, limit: int, *, as_json: bool, local: bool
             if follows:
                 raise
             instead(error)
-    chosen = gpu_of(node_now(), gpu) if gpu else None
+    node = node_now()
+    chosen = gpu_of(node, gpu) if gpu else None
     found = [event for event in events_now() if chosen in {None, event.gpu}]
     _print(found[-limit:], as_json=as_json)
+    if not as_json:
+        say(memory(node))
 
 
 def _of_controller(url: str, gpu: str | None, limit: int, *, as_json: bool, follows: bool) -> None:

@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from corral.ask import GPU_NAMES, ask, gpu_in, json_option, url_option
-from corral.local import events_now, gpu_of, instead, local_option, node_now
+from corral.local import events_now, gpu_of, instead, local_option, memory, node_now
 from corral.terminal import say
 from vocab.activity import activity
 from vocab.errors import Unreachable
@@ -58,10 +58,11 @@ def command(gpu: str, url: str, *, as_json: bool, local: bool) -> None:
     if local:
         node = node_now()
         uuid = gpu_of(node, gpu)
-        lines, now = of_agent(uuid, events_now()), list(state_here(node, uuid))
+        lines = of_agent(uuid, events_now())
+        now = [*([] if lines else ["It has seen nothing of this GPU."]), *state_here(node, uuid), memory(node)]
     for entry in lines if as_json else causal(lines):
         say(msgspec.json.encode(entry) if as_json else story(entry))
-    if not lines and not as_json:
+    if not lines and not local and not as_json:
         say("Nothing has happened to this GPU.")
     for words in now if not as_json else ():
         say(words)

@@ -9,8 +9,9 @@ import pytest
 from aiohttp import web
 from click.testing import CliRunner, Result
 
-from agent.door import open_door
+from agent.door import bound, open_door
 from corral.__main__ import cli
+from corral.local import hint
 from vocab.errors import Unreachable
 from vocab.events import Event, Evidence, Recovery, Scope, Severity, Source
 
@@ -32,6 +33,7 @@ NODE = {
     "replicas": [{"replica": "chat-1", "members": [{"node": "n1", "gpu": GPU}], "phase": "ready", "running": 2}],
     "sources": [{"source": "dcgm", "state": "down", "since": 0.0}],
     "controller": {"url": "http://c:7400", "up": False},
+    "events_since": 1_796_000_000.0,
 }
 
 
@@ -80,6 +82,15 @@ async def test_events_of_the_node(node: Path) -> None:
     assert msgspec.json.decode(result.stdout, type=Event) == EVENT
 
 
+async def test_since_when_the_agent_remembers_is_told_and_where_the_rest_is_asked(node: Path) -> None:
+    quiet = " ".join((await run(node, "explain", "1", "--local")).output.split())
+    assert "It has seen nothing of this GPU." in quiet
+    assert "Nothing has happened" not in quiet
+    for text in (quiet, " ".join((await run(node, "events", "--local", "--gpu", "1")).output.split())):
+        assert "remembers what it has seen since 2026-11-30 00:53:20Z" in text
+        assert "http://c:7400" in text
+
+
 async def test_top_shows_what_utilization_hides_within_80_columns(node: Path) -> None:
     text = (await run(node, "top", "--local", "--once")).output
     assert "launch-bound" in text
@@ -91,3 +102,16 @@ async def test_top_shows_what_utilization_hides_within_80_columns(node: Path) ->
 async def test_without_controller_and_agent_it_is_unreachable(tmp_path: Path) -> None:
     for words in (("explain", "0"), ("events", "--local"), ("top", "--once")):
         assert isinstance((await run(tmp_path, *words)).exception, Unreachable)
+
+
+async def test_an_agent_that_has_stopped_is_told_from_one_that_does_not_let_us_in(tmp_path: Path) -> None:
+    bound(tmp_path / "agent.sock").close()
+    said = str((await run(tmp_path, "explain", "0", "--local")).exception)
+    assert "has stopped and left its socket behind; start it with `systemctl start corral-agent`" in said
+    assert "member of the agent" not in said
+    (tmp_path / "agent.sock").unlink()
+    assert "no agent runs here" in str((await run(tmp_path, "top", "--once", "--local")).exception)
+
+
+def test_who_may_not_open_the_socket_is_told_who_may() -> None:
+    assert hint(PermissionError()) == "run as root or as a member of the agent's group"
