@@ -30,7 +30,7 @@ url_option = click.option(
     "--url", envvar="CORRAL_URL", default=CONTROLLER, show_default=True, help="The controller's address."
 )
 GPU_NAMES = (
-    "A GPU is named by its UUID, a part of one that no other has, NODE/INDEX, or, on a fleet of one node, its index"
+    "A GPU is named by its UUID, a part of one that no other has, NODE/INDEX, or its index where only one GPU has it"
     " (see `corral status`)."
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
@@ -127,7 +127,7 @@ def tls(url: str) -> ssl.SSLContext | None:
 
 
 def find_gpu(url: str, name: str) -> str:
-    """The UUID of the GPU that ``name`` stands for: a UUID, a unique part of one, or an index on the only node."""
+    """The UUID of the GPU that ``name`` stands for: a UUID, a unique part of one, NODE/INDEX, or a unique index."""
     return gpu_in(ask(url, "GET", "/api/v1/fleet"), name)
 
 

@@ -57,7 +57,7 @@ class Frame:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        for name in ("tone", "shape", "plain", "clock", "stamp", "moment", "age", "share", "figure", "gib"):
+        for name in ("tone", "shape", "plain", "clock", "stamp", "moment", "age", "share", "figure", "gib", "standing"):
             self._templates.filters[name] = getattr(words, name)
         self._templates.filters["runbook"] = runbook
         self._templates.globals.update(kind=words.kind, weight=words.weight, evidence=words.evidence, link=link)
@@ -112,7 +112,7 @@ class Frame:
             except web.HTTPException as error:
                 if error.status < 400:
                     raise
-                return self._error(request, error.status, error.reason)
+                return self._error(request, error.status, words.without_paths(error.reason))
             except CorralError as error:
                 status = 400 if isinstance(error, InputError) else 409 if isinstance(error, Refused) else 503
                 return self._error(request, status, str(error))

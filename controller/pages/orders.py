@@ -18,7 +18,7 @@ from vocab.lines import Subject
 
 REASON = "a reason is needed: it is kept in the audit"
 OF_THE_FORM = frozenset({"next", "reason", "key", "force", "verdict"})  # given on the page, by nobody's link
-ASKED = "asked from its page"  # the reason of a question what an order would do: it is stored nowhere
+ASKED = "your reason, which you give below"  # of a question what an order would do: shown there, and stored nowhere
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):

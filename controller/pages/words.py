@@ -51,6 +51,20 @@ def plain(word: object) -> str:
     return str(word).replace("_", " ")
 
 
+def standing(incident: IncidentLine) -> str:
+    """Whether an incident is open: "updated" only says how its line came to be."""
+    return "closed" if incident.state == "closed" else "open"
+
+
+SHOWN_BY = {"gpus": "the map", "nodes": "the map", "incidents": "the list of incidents"}  # the paths of the interface
+_LISTED = re.compile(r"; /api/v1/([a-z/_-]+)(?:\?\S*)? lists them")
+
+
+def without_paths(text: str) -> str:
+    """Why something was not found, with the page that shows what there is and no path of the interface."""
+    return _LISTED.sub(lambda found: f"; {SHOWN_BY[found[1]]} shows them" if found[1] in SHOWN_BY else "", text)
+
+
 # -- figures ------------------------------------------------------------------------------------------------
 
 

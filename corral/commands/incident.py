@@ -35,11 +35,16 @@ def list_(everything: bool, limit: int, url: str, as_json: bool) -> None:
         say("There are no incidents." if everything else "No incident is open; --all lists closed ones.")
 
 
+def _standing(incident: dict[str, Any]) -> str:
+    """Whether it is open: "updated" only says how its line came to be."""
+    return "closed" if incident["state"] == "closed" else "open"
+
+
 def _line(each: dict[str, Any]) -> str:
     at = datetime.fromtimestamp(each["at"], UTC).strftime("%Y-%m-%d %H:%M:%SZ")
     subject = ", ".join(f"{kind} {name}" for kind, name in each["subject"].items() if name)
     closed = f": {each['closed_because']}" if each.get("closed_because") else ""
-    return f"{each['id']:16} {at}  {each['state']:8} {each['code']:22} {each['severity']:8} {subject}{closed}"
+    return f"{each['id']:16} {at}  {_standing(each):8} {each['code']:22} {each['severity']:8} {subject}{closed}"
 
 
 @command.command(help="Tell one incident's story: evidence, decisions and why, outcomes, verdicts.")
@@ -54,7 +59,8 @@ def show(incident: str, url: str, as_json: bool) -> None:
         say(msgspec.json.encode(entry) if as_json else story(entry))
     if not as_json:
         about = told["incident"]
-        say(f"\n{about['code']} on {told['place']}: {about['severity']}, {about['state']}, advice {about['recovery']}")
+        stands = f"{about['severity']}, {_standing(about)}"
+        say(f"\n{about['code']} on {told['place']}: {stands}, advice {about['recovery']}")
         if told["halted"]:
             say(f"It goes no further by itself: {told['halted']}")
         for action in waiting(lines):

@@ -16,7 +16,7 @@ from corral.__main__ import COMMANDS, cli
 from corral.commands.explain import causal, story
 from vocab.errors import InputError, Refused, Unreachable
 from vocab.events import Event, Evidence, Recovery, Scope, Severity, Source
-from vocab.lines import ActionLine, AnyLine, EventLine, HoldLine, StateLine, Subject, Target
+from vocab.lines import ActionLine, AnyLine, EventLine, HoldLine, IncidentLine, StateLine, Subject, Target
 from vocab.metrics import CONTROLLER
 from vocab.states import ActionKind, ActionState, ClearsOn
 from wire.exposition import Exposition
@@ -62,6 +62,17 @@ STORY: list[AnyLine] = [
         why="it takes other GPUs",
     ),
 ]
+
+GROWN = IncidentLine(
+    at=3.0,
+    subject=Subject(gpu=GPU),
+    id="i-1",
+    state="updated",
+    root=EVENT.id,
+    code="xid:79",
+    severity=Severity.CRITICAL,
+    recovery=Recovery.REBOOT_NODE,
+)
 
 
 def gpu(uuid: str, index: int, state: str) -> dict[str, Any]:
@@ -113,6 +124,8 @@ class Controller:
                 return reply(self.nodes)
             case "/api/v1/events":
                 return reply([EVENT])
+            case "/api/v1/incidents":
+                return reply([GROWN])
             case path if path.endswith("/explain"):
                 return reply(STORY)
             case "/api/v1/drains" | "/api/v1/releases" | "/api/v1/pause" | "/api/v1/resume" | "/api/v1/undo":
@@ -154,6 +167,10 @@ def corral(controller: Controller, *arguments: str) -> Result:
         env={"CORRAL_URL": f"http://127.0.0.1:{controller.port}", "COLUMNS": "160"},
         standalone_mode=False,
     )
+
+
+def test_an_incident_that_has_grown_is_open(controller: Controller) -> None:
+    assert corral(controller, "incident", "list").output.split()[3:5] == ["open", "xid:79"]
 
 
 @pytest.mark.parametrize("name", COMMANDS)
