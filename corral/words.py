@@ -12,7 +12,7 @@ COMMANDS = {
     "holds": "corral status",
     "maintenances": "corral maintain list",
     "actions": "corral status",
-    "incidents": "corral status",
+    "incidents": "corral incident list --all",
     "events": "corral events",
     "cards": "corral card",
     "lemons": "corral lemons",

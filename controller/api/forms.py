@@ -23,6 +23,7 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
     halted: dict[str, str] = {}  # open incidents on which nothing goes on by itself, and why
     actions_waiting: tuple[ActionLine, ...]
     actions_paused: tuple[ActionLine, ...] = ()  # what would be done, or would wait, were it not for a pause
+    repairs_running: tuple[ActionLine, ...] = ()
     counts: dict[str, int]
     paused: bool
     pauses: tuple[PauseView, ...] = ()  # of everything, pools, nodes, and by files on nodes

@@ -26,6 +26,7 @@ from controller.api.forms import (
 from controller.api.paging import Paged, PageQuery, before, behind, in_order, page
 from controller.api.policy import PolicyInForce, in_force
 from controller.api.route import Call, Route, Run, not_found
+from controller.core.fleet.kinds import STARTED
 from controller.core.fleet.views import DeploymentView, GpuView, NodeView, ReplicaView, View
 from controller.core.policy import pause
 from controller.deciding.conductor import Conductor
@@ -40,7 +41,7 @@ from vocab.events import Event
 from vocab.lines import ActionLine, AnyLine, HoldLine, IncidentLine, Subject
 from vocab.roles import ROUTES, Role
 from vocab.runbooks import runbook
-from vocab.states import ActionState
+from vocab.states import REPAIRS, ActionState
 
 T = TypeVar("T")
 
@@ -121,6 +122,7 @@ class Reads:
             halted=view.halted,
             actions_waiting=tuple(action for action in view.actions if action.state is ActionState.WAITING),
             actions_paused=tuple(filter(pause.is_held_back, view.actions)),
+            repairs_running=tuple(each for each in view.actions if each.of in REPAIRS and each.state in STARTED),
             counts=view.counts,
             paused=view.paused,
             pauses=view.pauses,

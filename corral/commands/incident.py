@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import quote
 
 import click
 import msgspec
@@ -11,6 +12,7 @@ from corral.ask import ask, json_option, url_option, without_login
 from corral.commands.explain import causal, story
 from corral.preview import order
 from corral.terminal import say
+from vocab.errors import InputError, Refused
 from vocab.lines import ActionLine, AnyLine
 from vocab.runbooks import runbook
 from vocab.states import REPAIRS, ActionState
@@ -47,13 +49,17 @@ def _line(each: dict[str, Any]) -> str:
     return f"{each['id']:16} {at}  {_standing(each):8} {each['code']:22} {each['severity']:8} {subject}{closed}"
 
 
-@command.command(help="Tell one incident's story: evidence, decisions and why, outcomes, verdicts.")
+SHOW = """Tell one incident's story: evidence, decisions and why, outcomes, verdicts. INCIDENT is its id, or a beginning
+that no other of the last thousand has."""
+
+
+@command.command(help=SHOW)
 @click.argument("incident")
 @url_option
 @json_option
 def show(incident: str, url: str, as_json: bool) -> None:
     """Print its lines in causal order, and what comes next."""
-    told = ask(url, "GET", f"/api/v1/incidents/{incident}")
+    told = _story(url, incident)
     lines = msgspec.convert(told["lines"], list[AnyLine])
     for entry in lines if as_json else causal(lines):
         say(msgspec.json.encode(entry) if as_json else story(entry))
@@ -67,6 +73,21 @@ def show(incident: str, url: str, as_json: bool) -> None:
             say(f"{action.of.value} waits: {action.why}. What it disrupts: corral approve {action.id} --dry-run")
         book = runbook(about["code"])
         say(f"What to do: corral runbook {book}, or {without_login(url)}/runbooks/{book}")
+
+
+def _story(url: str, name: str) -> Any:
+    """What the controller tells of the incident of this id, or of the only one whose id begins so."""
+    try:
+        return ask(url, "GET", f"/api/v1/incidents/{quote(name, safe='')}")
+    except Refused:
+        known = [each["id"] for each in ask(url, "GET", "/api/v1/incidents", limit=1000)]
+        found = [each for each in known if name and each.startswith(name)]
+        if len(found) > 1:
+            said = f"{len(found)} incidents begin with {name!r}: {', '.join(found[:5])}"
+            raise InputError(f"{said}; `corral incident list --all` lists them") from None
+        if not found:
+            raise
+        return ask(url, "GET", f"/api/v1/incidents/{found[0]}")
 
 
 def waiting(lines: Sequence[AnyLine]) -> list[ActionLine]:

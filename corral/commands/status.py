@@ -1,5 +1,6 @@
 """``corral status``: the fleet at one glance."""
 
+import time
 from typing import Any
 
 import click
@@ -23,6 +24,7 @@ COLOURS = {
     "failed": "red",
     "lost": "red",
 }
+UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
 OTHERS = "other_remediator"  # the condition of a node that somebody else has in hand
 
 
@@ -123,25 +125,42 @@ def pause_words(pause: dict[str, Any]) -> str:
 
 def _to_do(fleet: dict[str, Any], console: Console) -> None:
     """What is wrong, and what of it waits for people."""
+    places = {gpu["uuid"]: f"{node['node']}/{gpu['index']}" for node in fleet["nodes"] for gpu in node["gpus"]}
     for incident in fleet["incidents_open"]:
-        console.print(f"[red]incident[/] {incident['id']} {incident['code']} {incident['severity']}")
+        where = _about(incident, places, " on ") + _age(incident)
+        console.print(f"[red]incident[/] {incident['id']} {incident['code']} {incident['severity']}{escape(where)}")
         if incident["id"] in fleet.get("halted", {}):
             console.print(f"        goes no further by itself: {escape(fleet['halted'][incident['id']])}")
+    for action in fleet.get("repairs_running", ()):
+        what = f"{action['of']}{_about(action, places)} {action['state']}{_age(action)}: {action['why']}"
+        console.print(f"[cyan]repair[/] {action['id']} {escape(what)}")
     for action in fleet["actions_waiting"]:
         if action["of"] == "start_replica":
             continue  # its deployment says above what it waits for now
-        console.print(f"[yellow]waiting[/] {action['id']} {action['of']}{_of(action)}: {escape(action['why'])}")
+        what = f"{action['of']}{_about(action, places)}: {action['why']}"
+        console.print(f"[yellow]waiting[/] {action['id']} {escape(what)}")
         allow = allowed_by(action, fleet)
         if allow is not None:
             console.print(f"        allow it with: {escape(allow)}")
     for action in fleet.get("actions_paused", ()):
-        console.print(f"[yellow]paused[/] {action['id']} {action['of']}{_of(action)}: {escape(action['why'])}")
+        what = f"{action['of']}{_about(action, places)}: {action['why']}"
+        console.print(f"[yellow]paused[/] {action['id']} {escape(what)}")
 
 
-def _of(action: dict[str, Any]) -> str:
-    """What an action is about."""
-    name = next((name for name in action.get("subject", {}).values() if name), None)
-    return f" of {escape(name)}" if name else ""
+def _about(line: dict[str, Any], places: dict[str, str], by: str = " of ") -> str:
+    """What an action or incident is about, a GPU as NODE/INDEX."""
+    name = next((name for name in line.get("subject", {}).values() if name), None)
+    return f"{by}{places.get(name, name)}" if name else ""
+
+
+def _age(line: dict[str, Any]) -> str:
+    """How long ago this last became so: of an incident its start, or what was last added to it."""
+    if line.get("at") is None:
+        return ""
+    since = max(0.0, time.time() - line["at"])
+    unit, name = next((pair for pair in UNITS if since >= 2 * pair[0]), (1, "s"))
+    told = f"{since / unit:.0f} {name}"
+    return f", changed {told} ago" if line.get("state") == "updated" else f", for {told}"
 
 
 def _places(fleet: dict[str, Any], replica: dict[str, Any]) -> str:

@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -108,6 +109,7 @@ class Controller:
         self.nodes: list[dict[str, Any]] = []
         self.done: list[dict[str, Any]] = []
         self.ahead: dict[str, Any] = {}
+        self.incidents = [GROWN]
         with socket.socket() as door:
             door.bind(("127.0.0.1", 0))
             self.port = door.getsockname()[1]
@@ -125,19 +127,25 @@ class Controller:
             case "/api/v1/events":
                 return reply([EVENT])
             case "/api/v1/incidents":
-                return reply([GROWN])
+                return reply(self.incidents)
+            case path if path.startswith("/api/v1/incidents/"):
+                return self._incident(path.rpartition("/")[2])
             case path if path.endswith("/explain"):
                 return reply(STORY)
             case "/api/v1/drains" | "/api/v1/releases" | "/api/v1/pause" | "/api/v1/resume" | "/api/v1/undo":
                 return reply({"outcome": "done", "lines": self.done})
             case "/api/v1/holds" | "/api/v1/approvals" | "/api/v1/discards" | "/api/v1/holds/h1":
                 return reply({"id": "h1"})
-            case "/api/v1/drains" | "/api/v1/releases":
-                return reply({"outcome": "done", "lines": []})
             case "/api/v1/holds/foreign":
                 raise Refused("the hold belongs to ops; lift it with --force")
             case _:
                 raise InputError(f"no such path: {request.path}")
+
+    def _incident(self, name: str) -> web.Response:
+        for incident in self.incidents:
+            if incident.id == name:
+                return reply({"incident": incident, "lines": STORY, "place": "n1/0", "halted": None})
+        raise web.HTTPNotFound(reason="there is no such incident; /api/v1/incidents lists them")
 
 
 @pytest.fixture
@@ -544,6 +552,27 @@ def test_a_drill_never_goes_to_an_agent_that_is_not_of_the_fleet(
     result = corral(controller, "drill", "xid", "79", "--gpu", "0")
     assert isinstance(result.exception, InputError)
     assert said in str(result.exception)
+
+
+def test_an_incident_is_shown_by_a_beginning_that_no_other_has(controller: Controller) -> None:
+    controller.incidents = [msgspec.structs.replace(GROWN, id=name) for name in ("i-12ab", "i-12cd", "i-3f00")]
+    assert "xid:79 on n1/0: critical" in corral(controller, "incident", "show", "i-3").output
+    several = corral(controller, "incident", "show", "i-1").exception
+    assert isinstance(several, InputError)
+    assert "2 incidents begin with 'i-1': i-12ab, i-12cd" in str(several)
+    none = corral(controller, "incident", "show", "i-9").exception
+    assert isinstance(none, Refused)
+    assert "`corral incident list --all` lists them" in str(none)
+
+
+def test_status_says_where_an_incident_is_how_old_and_which_repairs_run(controller: Controller) -> None:
+    at = time.time() - 600
+    incident = {"id": "i1", "code": "xid:79", "severity": "critical", "subject": {"gpu": GPU}, "state": "opened"}
+    repair = {"id": "a2", "of": "reset_gpu", "subject": {"gpu": OTHER}, "state": "running", "why": "xid:48", "at": at}
+    controller.fleet |= {"incidents_open": [incident | {"at": at}], "repairs_running": [repair]}
+    output = corral(controller, "status").output
+    assert "incident i1 xid:79 critical on n1/0, for 10 min" in output
+    assert "repair a2 reset_gpu of n1/1 running, for 10 min: xid:48" in output
 
 
 def test_status_says_which_incident_is_left_to_a_person_and_why(controller: Controller) -> None:
