@@ -50,6 +50,9 @@ def _of_gpu(fleet: Fleet, gpu: str, now: float) -> Iterator[StateLine]:
     subject = Subject(gpu=gpu)
     before, to = fleet.ledger.words.get(subject), of_gpu(fleet, gpu, now)
     if to is not None and to != (before or Health.HEALTHY):
+        known = fleet.gpus[gpu]
+        if before is None and known.sampled_at is not None and known.known_at < now:
+            before = Health.HEALTHY  # it was shown so, and nothing was said of it
         yield StateLine(at=now, subject=subject, from_=before, to=to, why=_why_gpu(fleet, gpu, to))
 
 
