@@ -108,8 +108,15 @@ def draw(before: Fleet, after: Fleet, asked: Asked, lines: Sequence[AnyLine], no
         floors=tuple(_floors(before, going.values())),
         budgets=tuple({each.of: each for each in limits}.values()),
         longest_s=max([move.drain_s for move in moves] + [action.ttl_s or 0.0 for action in ordered], default=0.0),
-        not_undone=tuple(line.text for line in lines if isinstance(line, NoteLine) and line.code == NOT_UNDONE),
+        not_undone=tuple(_whose(before, one) for one in lines if isinstance(one, NoteLine) and one.code == NOT_UNDONE),
     )
+
+
+def _whose(fleet: Fleet, note: NoteLine) -> str:
+    """What cannot be undone, of whom: a GPU as NODE/INDEX."""
+    found = (getattr(note.subject, kind) for kind in note.subject.__struct_fields__)
+    name = next((each for each in found if each is not None), "the fleet")
+    return f"{_places(fleet, [note.subject], ()).get(name, name)}: {note.text}"
 
 
 def _places(fleet: Fleet, subjects: Iterable[Subject], moves: Iterable[Move]) -> dict[str, str]:

@@ -137,6 +137,9 @@ def _version(given: object) -> str:
 
 
 def _limit(name: str, given: object, common: Limits, key: str) -> Limits:
+    if name not in Limits.__struct_fields__:
+        known = ", ".join(sorted(Limits.__struct_fields__))
+        raise ConfigError(f"{key}.{name}: there is no such limit; known are {known}")
     limits = _convert(msgspec.to_builtins(common) | {name: given}, Limits, key)
     value = getattr(limits, name)
     most = 1.0 if name.endswith("_ratio") else float("inf")

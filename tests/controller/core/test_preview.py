@@ -149,6 +149,17 @@ def test_an_undo_names_what_it_lifts_calls_off_and_cannot_undo(make_world: MakeW
     assert [hold.owner for hold in world.core.view().holds] == ["policy"]
 
 
+def test_an_undo_names_what_cannot_be_taken_back_and_whose_it_is(make_world: MakeWorld) -> None:
+    world = make_world(Deployment(name="chat", replicas=2, min_ready=1))
+    node = world.nodes["n1"]
+    struck = next(gpu for gpu in node.gpus if world.replica_on(gpu) is not None)
+    replica = world.replica_on(struck)
+    node.hit(struck, "xid:95", world.now)
+    world.run(200)
+    told = ahead(world, "undo", since_s=300.0).not_undone
+    assert any(text.startswith(f"{replica}: drain") for text in told), told
+
+
 orders = st.sampled_from(["hold", "drain", "undo", "lift", "cancel", "set_healthy", "discard_backlog", "pause"])
 faults = st.lists(st.tuples(st.integers(0, 7), st.sampled_from(["xid:95", "xid:79", "remap_failed"])), max_size=3)
 

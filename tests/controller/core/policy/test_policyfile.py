@@ -73,6 +73,14 @@ def test_a_rule_of_a_pool_goes_before_the_common_one_field_by_field_and_by_board
     assert settings.rule("xid:48", None, "NVIDIA L40S").recovery is None
 
 
+@pytest.mark.parametrize("table", ["limits", "pools.test.limits"])
+def test_a_limit_that_there_is_not_is_told_with_those_that_there_are(table: str) -> None:
+    with pytest.raises(ConfigError) as told:
+        read(f"[{table}]\ncordon = 3\n".encode(), "p.toml")
+    assert f"{table}.cordon: there is no such limit; known are " in str(told.value)
+    assert "cordons, " in str(told.value)
+
+
 def test_all_that_is_wrong_within_the_limits_is_told_at_once() -> None:
     with pytest.raises(ConfigError) as told:
         read(b"[limits]\ncordons_ratio = 1.5\nwindow_s = 0.0\nrepairs = 0\n", "p.toml")
