@@ -5,6 +5,7 @@ this moment, of all of it at once, as automation would ask.
 """
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -17,7 +18,7 @@ from controller.core.policy.place import gpus_of, node_of, place_of
 from controller.core.policy.policy import is_able
 from controller.core.repairs.disruption import covering, disrupted, taken
 from controller.core.replicas.actions import move
-from vocab.lines import ActionLine, AnyLine, Budget, Subject
+from vocab.lines import ActionLine, AnyLine, Budget, IncidentLine, Subject
 from vocab.states import REPAIRS, ActionKind, ActionState
 
 STOPPED = frozenset({ActionState.WAITING, ActionState.WOULD})  # by what a person decides; by a pause or the policy
@@ -32,7 +33,7 @@ def approve(fleet: Fleet, asked: Asked, now: float) -> Iterator[AnyLine]:
         yield refuse(asked, f"it may not be done now: {forbidden}" if forbidden else "no such action waits", now)
     for action in stopped:
         disrupts = _disrupts(fleet, action)
-        broken = _under_floor(fleet, (_place(fleet, action), *disrupts))
+        broken = _under_floor(fleet, (_site(fleet, action).place, *disrupts))
         against = _against(fleet, action)
         if against is None and broken is not None and not asked.force:
             against = f"it would leave {budget.words(broken)}: with force (--force) it is done all the same"
@@ -52,24 +53,31 @@ def named(fleet: Fleet, asked: Asked) -> list[ActionLine]:
 
 
 def _takes(fleet: Fleet, action: ActionLine) -> tuple[Subject, ...]:
-    place = _place(fleet, action)
+    place = _site(fleet, action).place
     there = disrupted(fleet, [place.gpu]) if place.gpu is not None else ()
     found = dict.fromkeys((*there, *_disrupts(fleet, action)))
     return tuple(sorted(found, key=lambda subject: subject.gpu is None))  # its GPUs, then their replicas
 
 
-def _place(fleet: Fleet, action: ActionLine) -> Subject:
-    """What the fault is on: a reboot for one GPU takes that one, too, with what was found on it meanwhile."""
+class _Site(NamedTuple):
+    """Where the fault is that an action repairs: a reboot for one GPU takes that one, too, with what is on it."""
+
+    incident: IncidentLine | None
+    place: Subject
+    node: str | None  # None: the fault has gone from where it was
+
+
+def _site(fleet: Fleet, action: ActionLine) -> _Site:
     incident = fleet.ledger.incidents.get(action.incident or "")
-    return (place_of(fleet, incident) if incident is not None else None) or action.subject
+    place = place_of(fleet, incident) if incident is not None else None
+    node = node_of(fleet, incident) if incident is not None and place is not None else None
+    return _Site(incident, place or action.subject, node)
 
 
 def _disrupts(fleet: Fleet, action: ActionLine) -> tuple[Subject, ...]:
     """What it takes beside its place, as things are now: since it was drawn up, replicas have come and gone."""
-    incident = fleet.ledger.incidents.get(action.incident or "")
-    place = place_of(fleet, incident) if incident is not None else None
-    node = node_of(fleet, incident) if incident is not None else None
-    if place is None or node is None:
+    _, place, node = _site(fleet, action)
+    if node is None:
         return action.disrupts
     gpus = taken(fleet, action.of, node, gpus_of(fleet, place))
     return disrupted(fleet, [gpu for gpu in gpus if gpu != place.gpu])
@@ -87,14 +95,12 @@ def _against(fleet: Fleet, action: ActionLine) -> str | None:
         return f"{paused}: resume first"
     if action.of is ActionKind.POWER_CYCLE and action.subject.node not in fleet.powered:
         return "power is not in our hands: a person must do it, then the condition clears"
-    incident = fleet.ledger.incidents.get(action.incident or "")
-    place = place_of(fleet, incident) if incident is not None else action.subject
-    node = node_of(fleet, incident) if incident is not None else None
+    incident, place, node = _site(fleet, action)
     if not is_able(fleet, node or action.subject.node or "", action.of):
         return f"its node has no means for {action.of}: do it by hand, then the condition clears"
-    if incident is not None and (incident.id not in fleet.ledger.open_incidents or place is None or node is None):
+    if incident is not None and (incident.id not in fleet.ledger.open_incidents or node is None):
         return "its incident is closed"
-    if place is not None and covering(fleet, action.of, node or "", gpus_of(fleet, place)) is not None:
+    if covering(fleet, action.of, node or "", gpus_of(fleet, place)) is not None:
         return "another repair is under way there: approve again when it has ended"
     if budget.repairs(fleet) is not None:
         return "as many repairs as may be are under way: approve again when one has ended"
