@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
+from corral.leave import allowed_by
 from vocab.runbooks import runbook
-from vocab.states import REPAIRS
 
 NOBODY = "nothing to do: Corral watches it"
 WORTH = frozenset({"error", "critical"})
@@ -70,7 +70,7 @@ def _next(fleet: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     found: dict[str, list[str]] = defaultdict(list)
     gpus = _gpus(fleet)
     for incident in fleet["incidents_open"]:
-        what = _step(incident, waiting[incident["id"]], fleet.get("halted", {}))
+        what = _step(incident, waiting[incident["id"]], fleet)
         found[what].append(_incident(incident, gpus))
     return {what: tuple(found[what]) for what in sorted(found, key=lambda what: (_turn(what), what))}
 
@@ -79,10 +79,11 @@ def _turn(what: str) -> int:
     return 0 if what.startswith(("approve", "a person")) else 2 if what == NOBODY else 1
 
 
-def _step(incident: Mapping[str, Any], waiting: Sequence[Mapping[str, Any]], halted: Mapping[str, str]) -> str:
+def _step(incident: Mapping[str, Any], waiting: Sequence[Mapping[str, Any]], fleet: Mapping[str, Any]) -> str:
+    halted = fleet.get("halted", {})
     for action in waiting:
-        if action["of"] in REPAIRS and "a person must do it" not in action["why"] and action.get("budget") is None:
-            return f"approve its {action['of']}: corral approve {action['id']}"
+        if (allow := allowed_by(action, fleet)) is not None:
+            return f"approve its {action['of']}: {allow}"
     if incident["id"] in halted:
         return f"a person: {halted[incident['id']]}"
     if waiting:

@@ -35,5 +35,5 @@ def _under_floor(action: Mapping[str, Any], fleet: Mapping[str, Any]) -> str | N
         name = deployment["name"]
         left = sum(each["deployment"] == name and each["ready"] and each["replica"] not in going for each in replicas)
         if name in hit and left < deployment["min_ready"]:
-            return f"{left} of {deployment['min_ready']} replicas of {name} that must serve"
+            return f"{left} of {deployment['min_ready']} replicas of {name} that serve"
     return None

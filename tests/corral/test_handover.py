@@ -49,6 +49,14 @@ def test_what_needs_a_person_comes_first_with_its_command() -> None:
     assert steps[2].startswith("nothing to do")
 
 
+def test_an_approval_that_takes_force_says_so() -> None:
+    replica = {"replica": "chat-1", "deployment": "chat", "state": "ready", "ready": True, "node": "n1", "gpus": []}
+    chat = {"name": "chat", "ready": 1, "wanted": 1, "min_ready": 1}
+    boot = FLEET["actions_waiting"][0] | {"subject": {"node": "n1"}}
+    found = made(replicas=[replica], deployments=[chat], actions_waiting=[boot])
+    assert any("corral approve a1 --force (" in step for step in found.next)
+
+
 def test_what_only_a_person_can_look_into_is_said_with_its_runbook_and_place() -> None:
     found = made(incidents_open=[incident("i-link", code="pcie_width", severity="error", recovery="investigate")]).next
     assert found == {"a person looks into it: corral runbook CorralPcie": ("i-link pcie_width error on n1/3",)}

@@ -41,7 +41,7 @@ def test_an_approval_that_would_leave_too_few_takes_force_and_says_why() -> None
     serving = [replica("chat-1", "GPU-2"), replica("chat-2", "GPU-3")]
     told = allowed_by(boot(), fleet(replicas=serving))
     assert told == (
-        "corral approve a1 --force (without it refused: it would leave 0 of 1 replicas of chat that must serve)"
+        "corral approve a1 --force (without it refused: it would leave 0 of 1 replicas of chat that serve)"
     )
 
 
