@@ -1,7 +1,7 @@
 """The serving board's lower half: each replica beside its peers, and beside what its hardware can do."""
 
 from dashboards.board import Panels
-from dashboards.panels import HALF, THIRD, Query, lines, rows
+from dashboards.panels import DOINGS, HALF, SHORT, THIRD, WIDE, Query, lines, rows
 from dashboards.plots import scatter
 from dashboards.recorded import FIRST_TOKEN
 
@@ -66,6 +66,23 @@ def roofs() -> Panels:
     peak = f"corral_engine_measured_flops_per_second{OURS}"
     worked = f"rate(corral_engine_step_seconds_sum{OURS}[$__rate_interval])"
     return (
+        lines(
+            "What its GPUs do",
+            "The GPUs of this deployment's replicas by the one word for what each does with its time. Good while it"
+            " answers: memory-bound. Launch-bound and starved GPUs are paid for and not used; throttled and hung ones"
+            " are broken, whatever their utilization says.",
+            (
+                Query(
+                    f"count by (doing) (corral_gpu_activity and on (node, gpu) corral_engine_gpu_info{OURS})",
+                    "{{doing}}",
+                ),
+            ),
+            "none",
+            width=WIDE,
+            height=SHORT,
+            stacked=True,
+            colors=DOINGS,
+        ),
         scatter(
             "Roofline: what each replica does, under what it could",
             "A point each for a replica's operations a second while it computes, and for the roof over it: what its"
