@@ -40,9 +40,7 @@ def line(of: ActionKind, state: ActionState, **more: Any) -> ActionLine:
 def test_an_approval_that_would_leave_too_few_takes_force_and_says_why() -> None:
     serving = [replica("chat-1", "GPU-2"), replica("chat-2", "GPU-3")]
     told = allowed_by(boot(), fleet(replicas=serving))
-    assert told == (
-        "corral approve a1 --force (without it refused: it would leave 0 of 1 replicas of chat that serve)"
-    )
+    assert told == ("corral approve a1 --force (without it refused: it would leave 0 of 1 replicas of chat that serve)")
 
 
 def test_an_approval_that_can_be_spared_takes_none() -> None:
