@@ -8,7 +8,7 @@ from engine.health.outcome import Outcome
 from vocab.beat import Beat
 
 if TYPE_CHECKING:
-    from engine.service import Service
+    from engine.api.service import Service
 
 
 def beat_of(service: "Service") -> Beat:

@@ -6,7 +6,7 @@ beat, and memory is the board's nominal size less what is left for activations a
 
 import msgspec
 
-from engine.architecture import Architecture
+from engine.core.architecture import Architecture
 from engine.roofline import Bound, Roof, cost, shape_of
 from vocab.catalogue.specs import Spec
 

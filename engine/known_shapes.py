@@ -1,6 +1,6 @@
 """Shapes of well-known models by name, for plans made where the model is not on disk. From their config.json files."""
 
-from engine.architecture import Architecture, Rope
+from engine.core.architecture import Architecture, Rope
 
 # name: family, vocabulary, hidden, intermediate, layers, heads, kv heads, head size, positions, head is the embedding
 _ROWS: tuple[tuple[str, str, int, int, int, int, int, int, int, int, bool], ...] = (

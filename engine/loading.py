@@ -7,33 +7,34 @@ from typing import Any
 import msgspec
 import torch
 
-from engine import architecture, chat, tokenizer
-from engine.architecture import Architecture
-from engine.attention import Backend
-from engine.attention_gather import BLOCK, GatherBackend
-from engine.blocks import BlockPool
 from engine.capacity import parameters
-from engine.chat import ChatTemplate
-from engine.checkpoint import Checkpoint, FolderCheckpoint, GgufCheckpoint, safetensors_files
 from engine.config import EngineConfig
-from engine.flight import Flights
-from engine.gguf_file import GgufFile
+from engine.core import architecture
+from engine.core.architecture import Architecture
+from engine.core.attention import Backend
+from engine.core.attention_gather import BLOCK, GatherBackend
+from engine.core.blocks import BlockPool
+from engine.core.flight import Flights
+from engine.core.model import Forward, Model
+from engine.core.packed import PackedModel
+from engine.core.runner import Runner
+from engine.core.scheduler import Scheduler
+from engine.core.sequence import Sampling, Sequence
+from engine.core.speculation import DRAFT_ROWS, Speculation
+from engine.files.checkpoint import Checkpoint, FolderCheckpoint, GgufCheckpoint, safetensors_files
+from engine.files.gguf_file import GgufFile
+from engine.files.location import locate
+from engine.files.model_files import fingerprint
+from engine.files.phases import Phases, TimedCheckpoint
+from engine.files.weights import WeightCache, load
 from engine.health.canary import Canary
 from engine.health.first_run import first_run
 from engine.health.rates import watch_of
 from engine.health.step_watch import StepWatch
-from engine.location import locate
-from engine.model import Forward, Model
-from engine.model_files import fingerprint
-from engine.packed import PackedModel, packs
-from engine.phases import Phases, TimedCheckpoint
 from engine.room import CacheShape, cache_size, free_bytes, shape_of
-from engine.runner import Runner
-from engine.scheduler import Scheduler
-from engine.sequence import Sampling, Sequence
-from engine.speculation import DRAFT_ROWS, Speculation
-from engine.tokenizer import Tokenizer
-from engine.weights import WeightCache, load
+from engine.text import chat, tokenizer
+from engine.text.chat import ChatTemplate
+from engine.text.tokenizer import Tokenizer
 from vocab.errors import ConfigError, ModelError
 
 
@@ -157,6 +158,12 @@ def _assemble(
     if packs(config, like):
         return PackedModel(arch, weights, max_len, int8=config.quantization == "int8"), backend
     return Model(arch, weights, max_len), backend
+
+
+def packs(config: EngineConfig, like: torch.Tensor) -> bool:
+    """Whether to pack: what replicas map together, to share its memory, is left as it is unless int8 is asked for."""
+    can = like.device.type == "cpu" and like.dtype is torch.float32
+    return can and (config.quantization is not None or config.cache_dir is None)
 
 
 def _from_gguf(path: Path) -> _Parts:

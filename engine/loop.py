@@ -11,17 +11,17 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from engine.core.scheduler import Scheduler
+from engine.core.sequence import Finish, Output, Sequence
 from engine.health.shedding import StepBudget
 from engine.health.verdicts import is_out_of_memory
 from engine.metrics import EngineMetrics
 from engine.pulse import StepTimes
-from engine.scheduler import Scheduler
-from engine.sequence import Finish, Output, Sequence
 from vocab.clock import Clock
 from vocab.errors import CorralError
 
 if TYPE_CHECKING:
-    from engine.flight import Flight, Flights
+    from engine.core.flight import Flight, Flights
     from engine.loading import Loaded
 
 log = logging.getLogger(__name__)

@@ -8,11 +8,11 @@ import msgspec
 from prometheus_client import Counter, Gauge, Histogram
 
 from engine.config import EngineConfig
+from engine.core.scheduler import Scheduler
+from engine.core.sequence import Finish, Output, Sequence, Step
 from engine.health.outcome import Outcome, Run
 from engine.request_log import StepLines, request_line
 from engine.roofline_metrics import RooflineMetrics
-from engine.scheduler import Scheduler
-from engine.sequence import Finish, Output, Sequence, Step
 from vocab.metrics import ENGINE, Kind
 from wire.exposition import Exposition
 

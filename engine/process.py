@@ -8,12 +8,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from engine.api.server import application
+from engine.api.service import Service
 from engine.beat import beat_of
 from engine.config import EngineConfig
-from engine.location import locate
+from engine.files.location import locate
 from engine.pulse import Pulse
-from engine.server import application
-from engine.service import Service
 from vocab.clock import SystemClock
 from wire.notify import notify, watchdog_s
 from wire.server import listen, read_token

@@ -2,7 +2,7 @@
 
 import logging
 
-from engine.sequence import Finish, Sequence, Step
+from engine.core.sequence import Finish, Sequence, Step
 
 log = logging.getLogger(__name__)
 

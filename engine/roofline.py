@@ -18,7 +18,7 @@ from enum import StrEnum
 
 import msgspec
 
-from engine.architecture import Architecture
+from engine.core.architecture import Architecture
 
 KERNELS_A_LAYER = 24  # operations of a packed layer that compute or copy, counted; fused kernels launch fewer
 

@@ -5,10 +5,10 @@ from pathlib import Path
 import msgspec
 import torch
 
-from engine.architecture import Architecture
-from engine.attention import cache_block_bytes
-from engine.attention_gather import BLOCK
 from engine.config import EngineConfig
+from engine.core.architecture import Architecture
+from engine.core.attention import cache_block_bytes
+from engine.core.attention_gather import BLOCK
 from vocab.errors import ModelError
 
 SHARE = {"cuda": 0.9, "cpu": 0.5}  # CUDA: activations and graphs take the rest; a CPU's memory is everybody's

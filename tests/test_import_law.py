@@ -68,6 +68,13 @@ def test_pure_rooms_do_no_io(place: str) -> None:
     assert not wrong
 
 
+def test_the_engine_core_stands_alone() -> None:
+    names = {name for path in files("engine/core") for name in imports(path)}
+    assert {name for name in names if name.split(".")[0] in ROOMS and not name.startswith("engine.core")} <= {
+        "vocab.errors"
+    }
+
+
 def test_no_circles_within_a_room() -> None:
     """Neither between the folders of a room nor between its modules."""
     for room in MAY_IMPORT:

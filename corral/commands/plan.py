@@ -8,7 +8,7 @@ import click
 from corral.ask import json_option
 
 if TYPE_CHECKING:
-    from engine.architecture import Architecture
+    from engine.core.architecture import Architecture
 
 HELP = """Say what a model takes and what a GPU gives for it: memory, requests, bounds, GPUs needed, time to load.
 
@@ -76,7 +76,7 @@ def _architecture(model: str) -> "Architecture":
     """The shape that MODEL means. Raises BadParameter or ModelError."""
     import msgspec
 
-    from engine.architecture import from_config_json
+    from engine.core.architecture import from_config_json
     from engine.known_shapes import KNOWN
 
     known = KNOWN.get(model.lower())

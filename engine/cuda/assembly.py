@@ -4,15 +4,15 @@ import logging
 
 import torch
 
-from engine.architecture import Architecture
-from engine.attention import Backend
 from engine.config import EngineConfig
+from engine.core.architecture import Architecture
+from engine.core.attention import Backend
+from engine.core.model import Forward, Weights
 from engine.cuda.attention import PagedBackend
 from engine.cuda.graphs import Capture, GraphedModel
 from engine.cuda.model import FusedModel
 from engine.cuda.prompts import flash, tried
-from engine.model import Forward, Weights
-from engine.phases import Phases
+from engine.files.phases import Phases
 
 log = logging.getLogger(__name__)
 

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
+from engine.core.sequence import Sequence as Request
+from engine.core.sequence import Span, Step
 from engine.cuda import kernels
 from engine.cuda.prompts import Attend
-from engine.sequence import Sequence as Request
-from engine.sequence import Span, Step
 
 BLOCK = 16  # tokens
 PREFILL_ROWS = 64  # queries of a tile times the heads of a group

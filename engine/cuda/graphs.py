@@ -9,9 +9,9 @@ from typing import Protocol
 
 import torch
 
-from engine.attention import Backend
+from engine.core.attention import Backend
+from engine.core.model import Forward
 from engine.cuda.attention import PagedBackend
-from engine.model import Forward
 
 
 class Graph(Protocol):

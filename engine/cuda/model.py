@@ -6,10 +6,10 @@ The plain ``Model`` is what it must equal, up to the rounding of sums (tests hol
 import torch
 from torch.nn.functional import embedding
 
-from engine.attention import Backend
+from engine.core.attention import Backend
+from engine.core.model import Layer, Make, Model, Product, of_layer
 from engine.cuda import kernels
 from engine.cuda.attention import PagedBackend
-from engine.model import Layer, Make, Model, Product, of_layer
 
 
 class FusedLayer(Layer):

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import torch
 
-from engine.blocks import BlockPool
 from engine.config import EngineConfig
+from engine.core.blocks import BlockPool
 from engine.diag.bench import Bench
 from engine.health.canary import Canary
 from engine.health.golden import TOLERANCE, Golden, GoldenFile, prompts

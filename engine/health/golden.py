@@ -15,8 +15,8 @@ from pathlib import Path
 import msgspec
 import torch
 
+from engine.files.model_files import mark
 from engine.health.shipped import SMOLLM2_FILE, SMOLLM2_GOLDEN
-from engine.model_files import mark
 from wire.disk import write_durably
 
 log = logging.getLogger(__name__)

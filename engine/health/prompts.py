@@ -10,10 +10,10 @@ from typing import Protocol
 
 import torch
 
-from engine.blocks import BlockPool
+from engine.core.blocks import BlockPool
+from engine.core.sequence import Sampling, Sequence, Span, Step
 from engine.health.golden import Answer
 from engine.health.outcome import Outcome, Told, learned, passed, problem
-from engine.sequence import Sampling, Sequence, Span, Step
 
 LENGTH = 4  # tokens of an answer: one of the prompt's step, the others of decodes
 

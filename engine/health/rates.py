@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import torch
 
-from engine.architecture import Architecture
+from engine.core.architecture import Architecture
 from engine.health.step_watch import StepWatch
 from engine.roofline import KERNELS_A_LAYER, Roof, shape_of
 from vocab.catalogue.specs import spec_of

@@ -4,7 +4,7 @@ In float32 they hold on every device, within the tolerance; the sum of the weigh
 """
 
 SMOLLM2_FILE = ("SmolLM2-135M-Instruct.Q4_1.gguf", 98362432, "a41cea53dfc7d917e1db3a21e79bc1d4")
-"""Name, size, and hash of both ends (see engine.model_files)."""
+"""Name, size, and hash of both ends (see engine.files.model_files)."""
 SMOLLM2_GOLDEN: dict[str, object] = {
     "weights": 7924209985484965760,
     "answers": [

@@ -8,9 +8,9 @@ from collections import deque
 
 import msgspec
 
+from engine.core.sequence import Step
 from engine.health.slowness import Slowness
 from engine.roofline import Bound, Cost, Roof, Shape, cost
-from engine.sequence import Step
 
 RECENT = 256  # steps
 

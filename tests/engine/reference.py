@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from engine.sampler import Row, uniform
-from engine.sequence import Sampling, Sequence
+from engine.core.sampler import Row, uniform
+from engine.core.sequence import Sampling, Sequence
 
 Floats = np.ndarray
 VOCAB = 60

@@ -10,11 +10,11 @@ from typing import Any
 import aiohttp
 import msgspec
 
+from engine.api.server import application
+from engine.api.service import Service
 from engine.config import EngineConfig
+from engine.core.sequence import Step
 from engine.loading import Loaded, load_model
-from engine.sequence import Step
-from engine.server import application
-from engine.service import Service
 from vocab.clock import SystemClock
 from wire.server import listen
 

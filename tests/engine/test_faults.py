@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from engine.beat import beat_of
-from engine.sequence import Step
+from engine.core.sequence import Step
 from tests.engine.health.test_verdicts import accelerator_error
 from tests.engine.replica import Replica, replica, settings
 from vocab.catalogue.exits import EngineExit

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 import torch
 
-from engine.attention_gather import BLOCK
-from engine.blocks import BlockPool
+from engine.core.attention_gather import BLOCK
+from engine.core.blocks import BlockPool
+from engine.core.runner import Runner
+from engine.core.sequence import Sampling, Sequence, Span, Step
 from engine.loading import load_model
-from engine.runner import Runner
-from engine.sequence import Sampling, Sequence, Span, Step
 from tests.engine.replica import settings
 
 pytestmark = pytest.mark.e2e

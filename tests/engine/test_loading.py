@@ -7,15 +7,17 @@ import numpy as np
 import pytest
 import torch
 
-from engine import architecture, location
-from engine.checkpoint import FolderCheckpoint
-from engine.gguf_file import GgufFile
-from engine.loading import load_model
-from engine.location import locate
-from engine.weights import WeightCache, load
+from engine.config import EngineConfig
+from engine.core import architecture
+from engine.files import location
+from engine.files.checkpoint import FolderCheckpoint
+from engine.files.gguf_file import GgufFile
+from engine.files.location import locate
+from engine.files.weights import WeightCache, load
+from engine.loading import load_model, packs
 from tests.engine import tiny
+from tests.engine.core.test_runner import generate, wish
 from tests.engine.replica import settings
-from tests.engine.test_runner import generate, wish
 from vocab.errors import ConfigError, ModelError
 
 
@@ -242,3 +244,14 @@ def test_a_model_of_half_the_bytes_says_nearly_the_same(dtype: str, tiny_model: 
         scores.append(model.runner.logits(step))
     assert scores[1].dtype == torch.float32
     assert torch.nn.functional.cosine_similarity(*scores).min() > 0.99
+
+
+def test_weights_that_replicas_share_are_not_packed(tmp_path: Path) -> None:
+    def config(**changes: object) -> EngineConfig:
+        return settings(tmp_path, **changes)
+
+    like = torch.empty(0)
+    assert packs(config(), like)
+    assert not packs(config(cache_dir=tmp_path), like)
+    assert packs(config(cache_dir=tmp_path, quantization="int8"), like)
+    assert not packs(config(), like.bfloat16())

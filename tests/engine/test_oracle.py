@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from engine.attention_gather import BLOCK
-from engine.blocks import BlockPool
+from engine.core.attention_gather import BLOCK
+from engine.core.blocks import BlockPool
+from engine.core.scheduler import Scheduler
+from engine.core.sequence import Sampling, Sequence
+from engine.core.speculation import Speculation
+from engine.files.location import locate
 from engine.loading import Loaded, load_model
-from engine.location import locate
-from engine.scheduler import Scheduler
-from engine.sequence import Sampling, Sequence
-from engine.speculation import Speculation
 from tests.engine.replica import settings
 
 pytestmark = pytest.mark.e2e

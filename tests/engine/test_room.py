@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from engine.attention import cache_block_bytes
+from engine.core.attention import cache_block_bytes
 from engine.loading import load_model
 from engine.room import cache_size, free_bytes
 from tests.engine.replica import settings

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.scheduler import Scheduler
-from engine.sequence import Sequence
+from engine.core.scheduler import Scheduler
+from engine.core.sequence import Sequence
 from tests.engine.traffic import Traffic
 
 requests = st.tuples(

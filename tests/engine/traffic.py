@@ -3,10 +3,10 @@
 from collections import Counter, deque
 from collections.abc import Callable
 
-from engine.blocks import BlockPool
-from engine.scheduler import Scheduler
-from engine.sequence import Output, Sampling, Sequence, Step
-from engine.speculation import Speculation
+from engine.core.blocks import BlockPool
+from engine.core.scheduler import Scheduler
+from engine.core.sequence import Output, Sampling, Sequence, Step
+from engine.core.speculation import Speculation
 
 SIZE = 4  # tokens of a block
 STOP = 2  # the token that ends an answer
@@ -112,7 +112,7 @@ class Traffic:
             self.answers[output.id].append(output.token)
 
     def check(self) -> None:
-        """The invariants of engine/blocks.py, while no ended sequence is still under way."""
+        """The invariants of engine/core/blocks.py, while no ended sequence is still under way."""
         running, waiting = self.scheduler.running, self.scheduler.waiting
         tables = Counter(block for one in running for block in one.blocks)
         assert not [one for one in waiting if one.blocks], "who waits holds nothing"

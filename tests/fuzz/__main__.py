@@ -15,7 +15,7 @@ from tests.fuzz.target import Target
 
 FOUND = Path("build/fuzz")
 NAMES = ("batch", "beat", "gguf", "kernel", "recording", "roothelper", "scan")
-WATCHED = ("agent", "controller", "corral", "vocab", "engine.gguf_file")  # their branches tell what is new
+WATCHED = ("agent", "controller", "corral", "vocab", "engine.files.gguf_file")  # their branches tell what is new
 USUAL = ("-timeout=20", "-rss_limit_mb=2048", "-print_final_stats=1")
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from engine.gguf_file import GgufFile
+from engine.files.gguf_file import GgufFile
 from tests.fuzz.target import Target
 from vocab.errors import ModelError
 

@@ -15,10 +15,10 @@ sys.path.insert(0, str(ROOT))
 
 import torch  # noqa: E402 - the tree is put on the path first
 
+from engine.core.sequence import Sampling, Sequence  # noqa: E402 - as above
 from engine.loading import load_model  # noqa: E402 - as above
-from engine.sequence import Sampling, Sequence  # noqa: E402 - as above
+from tests.engine.core.test_runner import generate  # noqa: E402 - as above
 from tests.engine.replica import settings  # noqa: E402 - as above
-from tests.engine.test_runner import generate  # noqa: E402 - as above
 
 TIE = 1e-3
 

@@ -37,16 +37,16 @@ if REHEARSE:
 import msgspec  # noqa: E402 - the tree is put on the path first
 import torch  # noqa: E402 - as above
 
-from engine.architecture import Architecture, Rope  # noqa: E402 - as above
-from engine.attention_gather import GatherBackend  # noqa: E402 - as above
-from engine.blocks import BlockPool  # noqa: E402 - as above
-from engine.model import Forward, Model, weight_shapes  # noqa: E402 - as above
+from engine.core.architecture import Architecture, Rope  # noqa: E402 - as above
+from engine.core.attention_gather import GatherBackend  # noqa: E402 - as above
+from engine.core.blocks import BlockPool  # noqa: E402 - as above
+from engine.core.model import Forward, Model, weight_shapes  # noqa: E402 - as above
+from engine.core.runner import Runner  # noqa: E402 - as above
+from engine.core.sampler import sample  # noqa: E402 - as above
+from engine.core.scheduler import Scheduler  # noqa: E402 - as above
+from engine.core.sequence import Sampling, Span, Step  # noqa: E402 - as above
+from engine.core.sequence import Sequence as Request  # noqa: E402 - as above
 from engine.roofline import cost, shape_of  # noqa: E402 - as above
-from engine.runner import Runner  # noqa: E402 - as above
-from engine.sampler import sample  # noqa: E402 - as above
-from engine.scheduler import Scheduler  # noqa: E402 - as above
-from engine.sequence import Sampling, Span, Step  # noqa: E402 - as above
-from engine.sequence import Sequence as Request  # noqa: E402 - as above
 from tests.engine.reference import SAID, VOCAB, WISHES, pick, row  # noqa: E402 - as above
 from tests.engine.reference import request as ruled  # noqa: E402 - as above
 

@@ -78,9 +78,9 @@ def _steps(base: str) -> float:
 def serve(port: int, folder: Path) -> None:
     """An engine with a tiny model that is never computed."""
     from engine.config import EngineConfig
+    from engine.core.sequence import Step
     from engine.loading import Loaded, load_model
     from engine.process import serve as serve_engine
-    from engine.sequence import Step
     from tests.engine import tiny
 
     (folder / "tiny").mkdir()

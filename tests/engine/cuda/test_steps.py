@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 import torch
 
-from engine.attention_gather import GatherBackend
-from engine.blocks import BlockPool
+from engine.core.attention_gather import GatherBackend
+from engine.core.blocks import BlockPool
+from engine.core.model import Forward, Model
+from engine.core.sequence import Sampling, Sequence, Span, Step
 from engine.cuda.attention import BLOCK, PagedBackend
 from engine.cuda.graphs import Eager, GraphedModel, sizes
 from engine.cuda.model import FusedModel
 from engine.cuda.prompts import Attend
+from engine.files.weights import join
 from engine.loading import _from_folder
-from engine.model import Forward, Model
-from engine.sequence import Sampling, Sequence, Span, Step
-from engine.weights import join
 from tests.engine.cuda.test_prompts import textbook
 from tests.engine.tiny import FAMILIES, config, write_model
 

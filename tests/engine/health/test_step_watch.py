@@ -1,11 +1,11 @@
 import pytest
 import torch
 
+from engine.core.sequence import Sampling, Sequence, Span, Step
 from engine.health.rates import measure
 from engine.health.slowness import ENOUGH, LEARNED, SKIPPED, Slowness
 from engine.health.step_watch import Figures, StepWatch
 from engine.roofline import Bound, Roof, Shape
-from engine.sequence import Sampling, Sequence, Span, Step
 
 SHAPE = Shape(
     layer_parameters=1000, head_parameters=200, hidden=10, layers=2, heads=4, kv_heads=2, head_dim=8, weight_bytes=2
