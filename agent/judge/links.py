@@ -21,7 +21,7 @@ NOT_ROOTS = frozenset({"xid:45", "xid:43", "xid:154", "xid:63"})  # outcomes and
 
 
 class Link(msgspec.Struct, frozen=True):
-    """``effect`` is explained by one of ``causes`` (None: any Xid that can be a root) on the same GPU.
+    """``effect`` is explained by one of ``causes`` (None: the worst Xid that can be a root) on the same GPU.
 
     ``any_gpu``: on any GPU of the node. ``standing``: the cause may be older, as long as it stands. ``where``: only
     for effects that have this field set. ``by_address``: not if both name an address and these differ.
@@ -42,6 +42,7 @@ def _xids(*numbers: int) -> frozenset[str]:
 
 
 _LOSSES = _xids(79, 154, 119, 120)
+_MEMORY = _xids(48, 94, 95, 140)
 _DEAD = _xids(79, 62, 119, 120, 143)  # a GPU that no longer answers takes down the links to it
 LINKS: tuple[Link, ...] = (
     Link("xid:45", None, 5.0, quiet=True),  # channels torn down after another fault
@@ -53,6 +54,7 @@ LINKS: tuple[Link, ...] = (
     Link("xid:119", _xids(79, 120, 62, 95), 60.0),  # the firmware no longer answers
     *(Link(f"xid:{number}", _xids(79), 60.0) for number in (120, 62, 109, 13, 31, 32, 46, 69)),  # of a GPU that is gone
     Link("xid:31", _xids(122), 5.0),
+    *(Link(f"xid:{number}", _MEMORY, 5.0) for number in (13, 31, 32, 69)),  # programs run on what is lost
     # One memory error in several messages: 48 has the address, the others what became of it.
     *(Link(f"xid:{number}", _xids(48), 5.0, by_address=True) for number in (63, 64, 94, 95)),
     Link("xid:171", _xids(48), 5.0, quiet=True, by_address=True),
@@ -60,6 +62,9 @@ LINKS: tuple[Link, ...] = (
     # The far end of a link: a switch, or a GPU that died. Bits that are only an echo are no more than information.
     Link("xid:74", _DEAD | {SWITCH, "xid:74"}, 5.0, quiet=True, any_gpu=True, where="secondary"),
     Link("xid:74", _DEAD | {SWITCH}, 5.0, any_gpu=True),
+    Link("sxid:20034", _DEAD, 30.0, any_gpu=True),  # the switch's ports see that the GPU's end went away
+    Link("fabric_unhealthy", frozenset({SWITCH}), 5.0, any_gpu=True),  # the fabric manager repeats what switches say
+    Link("aer", _xids(79), 10.0),  # requests to a GPU that is gone run out of time
     Link("xid:94", _xids(137), 5.0, any_gpu=True),  # a refused access of a peer ends in a contained error
     Link("gpu_init_failed", _xids(79, 62, 119, 120, 143), 60.0, standing=True),
     Link("gpu_lost", _LOSSES, 60.0, standing=True),
@@ -161,6 +166,8 @@ class Memory(msgspec.Struct):
         if link.by_address and (address := _address(event)):
             group = [known for known in group if known.address in {None, address}]
             group = [known for known in group if known.address] or group
+        if link.causes is None:  # what the worst of them brings about explains little
+            return max(_near(group, event, now, link.within_s), key=_how_bad, default=None)
         return _latest(group, event, now, link.within_s)
 
     def _at(self, place: str | None) -> Iterable[Known]:
@@ -219,6 +226,10 @@ def _explains(link: Link, code: str) -> bool:
 def _latest(group: Iterable[Known], event: Event, now: float, within_s: float) -> Known | None:
     """The last of these that came near the event in time; never the event itself or another of its kind and place."""
     return max(_near(group, event, now, within_s), key=lambda known: known.seen, default=None)
+
+
+def _how_bad(known: Known) -> tuple[int, float]:
+    return known.severity.rank, known.seen
 
 
 def _near(group: Iterable[Known], event: Event, now: float, within_s: float) -> Iterator[Known]:

@@ -1,4 +1,4 @@
-"""What the PCIe core, the machine-check code and the peer-memory modules write."""
+"""What the PCIe core and the peer-memory modules write."""
 
 import re
 from typing import Any
@@ -24,11 +24,12 @@ _BANDWIDTH = re.compile(
     r"at ([0-9a-f:.]{7,16})(?: \(capable of (\d{1,6}\.\d{1,6}) Gb/s "
     r"with (\d{1,4}(?:\.\d{1,4})?) GT/s PCIe x(\d{1,2}) link\))?"
 )
-_MCE = re.compile(r"CPU (\d{1,6}): Machine Check( Exception)?: ([0-9a-f]{1,16}) Bank (\d{1,4}): ([0-9a-f]{1,16})")
+_CONTAINED = re.compile(
+    r"DPC: containment event, status:0x[0-9a-f]{1,4},?(?: (ERR_\w{1,12}) received from ([0-9a-f:.]{7,16}))?"
+)
+_SLOT = re.compile(r"pciehp: Slot\([^)]{1,16}\): (?:Link Down|Card not present)$")
+_NO_POWER = re.compile(r"(?:can't|Unable to) change power state from \S{1,12} to D0\b.{0,24}inaccessible")
 _PEERMEM = re.compile(r"(?:nvidia-peermem|nv_mem) ([A-Za-z_][A-Za-z0-9_]{0,60}):(\d{1,6}) (.{1,400})")
-
-_UNCORRECTED = 1 << 61  # MCi_STATUS.UC
-_MCE_HEAD = "mce: [Hardware Error]: "
 
 
 def device(text: str) -> Parts | None:
@@ -40,7 +41,7 @@ def device(text: str) -> Parts | None:
     pci = pci_address(head[2])
     if found := _BANDWIDTH.match(rest):
         return {"kind": Kind.BANDWIDTH, "driver": head[1], "pci": pci, "fields": _bandwidth(found)}
-    fields = _aer(rest, head[2])
+    fields = _aer(rest, head[2]) or _gone(rest, head[1])
     return fields and {"kind": Kind.AER, "reporter": head[1], "pci": pci, "fields": fields}
 
 
@@ -78,9 +79,19 @@ def _aer(rest: str, address: str) -> Parts | None:
         return {"event": "bit", "bit": int(found[1]), "bit_name": found[2], "first": found[3] is not None}
     if found := _STATUS.match(rest):
         return {"event": "status", "device": found[1], "status": found[2], "mask": found[3]}
+    if found := _CONTAINED.match(rest):
+        severity = "nonfatal" if found[1] == "ERR_NONFATAL" else "fatal"
+        return {"event": "contained", "severity": severity, "source": found[2]}
     if not rest.startswith("AER: "):
         return None
     return _aer_outcome(rest[5:])
+
+
+def _gone(rest: str, reporter: str) -> Parts | None:
+    """A link that went down under a slot, or a GPU whose configuration no longer answers."""
+    if _SLOT.match(rest):
+        return {"event": "link_down"}
+    return {"event": "inaccessible"} if reporter == "nvidia" and _NO_POWER.match(rest) else None
 
 
 def _aer_outcome(text: str) -> Parts:
@@ -106,24 +117,6 @@ def _requester(source: str, address: str) -> str:
     number = int(source.replace(".", ""), 16) & 0xFFFF
     domain = address.partition(":")[0]
     return f"{domain}:{number >> 8:02x}:{number >> 3 & 0x1F:02x}.{number & 7}"
-
-
-def machine_check(text: str) -> Parts | None:
-    """A machine check of a processor; ``uncorrected`` is bit 61 of the bank's status."""
-    if not text.startswith(_MCE_HEAD):
-        return None
-    rest = text[len(_MCE_HEAD) :]
-    if not (found := _MCE.match(rest)):
-        return {"kind": Kind.MCE, "fields": {"text": rest}}
-    fields = {
-        "cpu": int(found[1]),
-        "mcgstatus": found[3],
-        "bank": int(found[4]),
-        "status": found[5],
-        "exception": found[2] is not None,
-        "uncorrected": bool(int(found[5], 16) & _UNCORRECTED),
-    }
-    return {"kind": Kind.MCE, "fields": fields}
 
 
 def peer_memory(text: str) -> Parts | None:

@@ -10,16 +10,28 @@ Parts = dict[str, Any]
 
 # Killed process 1234 (python) total-vm:..., behind "Out of memory: " or "Memory cgroup out of memory: "
 _KILLED = re.compile(
-    r"(Memory cgroup out of memory|Out of memory|)(?:: )?Killed process (\d{1,10}) \((.{1,64}?)\)(?:[ ,]|$)"
+    r"(Memory cgroup out of memory|Out of memory|)(?:: )?Killed process (\d{1,10})(?:, UID \d{1,10},)? "
+    r"\((.{1,64}?)\)(?:[ ,.]|$)"
 )
 _CHOSEN = re.compile(r"oom-kill:constraint=([A-Z_]{1,40}),")
 _TASK = re.compile(r",task=(.{1,64}?),pid=(\d{1,10}),")
 _CGROUP = re.compile(r",task_memcg=([^,]{1,200}),")
 _RESIDENT = re.compile(r"\banon-rss:(\d{1,15})kB")
-_ADAPTER = re.compile(r"(mlx[45]_core) ((?:[0-9a-f]{4,8}:)[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]): (.{1,400})")
+_ADAPTER = re.compile(
+    r"(mlx[45]_core) ((?:[0-9a-f]{4,8}:)[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])(?: [\w.-]{1,32})?: (.{1,400})"
+)
+# Of an adapter whose firmware no longer works (Linux, mlx5/core/health.c and cmd.c), by what is said of it.
+_DEAD: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("a command ran out of time", (" timeout. Will cause a leak of a command resource",)),
+    (
+        "its firmware has failed",
+        ("device's health compromised - reached miss count", "Health issue observed, firmware internal error",
+         "unrecoverable hardware error"),
+    ),
+)  # fmt: skip
 _FABRIC = re.compile(r"(?:nv-|nvidia-)?fabric[ -]?manager(?:\[\d{1,10}\])?: {1,4}(.{1,400})", re.IGNORECASE)
-_WRONG = re.compile(r"\b(?:mismatch|fail(?:ed|ure)?|fatal|error)\b", re.IGNORECASE)
-_HARMLESS = re.compile(r"\bnon-?fatal\b", re.IGNORECASE)
+_WRONG = re.compile(r"\b(?:mismatch|fail(?:ed|ure)?|fatal|error|abort(?:ed|ing))\b", re.IGNORECASE)
+_HARMLESS = re.compile(r"\bnon-?fatal\b|NV_WARN_NOTHING_TO_DO", re.IGNORECASE)  # the latter: no switch is there
 _PARTITION = re.compile(r"\bpartition(?: id)?:? (\d{1,6})")
 _VARIES = re.compile(r"0x[0-9a-fA-F]{1,16}|\b\d{1,20}\b")  # numbers, pids, addresses: not what tells two messages apart
 _MEANING = 120  # characters of a message by which repeats of it are known
@@ -41,16 +53,19 @@ def killed(text: str) -> Parts | None:
 
 
 def adapter(text: str) -> Parts | None:
-    """A command that a network adapter's firmware refused."""
+    """A command that a network adapter's firmware refused, or firmware that answers none any more."""
     found = _ADAPTER.match(text)
-    if not found or " failed" not in found[3]:
+    if not found:
+        return None
+    dead = next((what for what, words in _DEAD if any(word in found[3] for word in words)), None)
+    if dead is None and " failed" not in found[3]:
         return None
     return {
         "kind": Kind.NIC,
         "reporter": found[1],
         "pci": pci_address(found[2]),
         "text": found[3],
-        "fields": {"message": meaning(found[3])},
+        "fields": {"message": dead or meaning(found[3])} | ({"dead": True} if dead else {}),
     }
 
 

@@ -5,10 +5,13 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from agent.kernel.bus import device, machine_check, peer_memory
+from agent.kernel.bus import device, peer_memory
+from agent.kernel.firmware import report_head
 from agent.kernel.host import adapter, fabric, killed
+from agent.kernel.machine import machine_check
 from agent.kernel.parsed import Kind
 from agent.kernel.payloads import fields_of
+from agent.kernel.starts import probe_failed, region_missing, start_failed
 from agent.kernel.storage import storage
 from agent.kernel.switch import sxid
 from vocab.events import Mig
@@ -18,12 +21,12 @@ Parts = dict[str, Any]
 
 MARK = "NVRM: "
 
-_XID = re.compile(r"Xid \(([^)]{0,80})\): {0,4}(\d{1,6})(?:, {0,8}|,?$)")
+_XID = re.compile(r"Xid \(([^)]{0,80})\): {0,4}(\d{1,6})(?:, {0,8}|,?$| (?=\())")
 _MIG = re.compile(r" GPU-I:(\d{1,4})(?: GPU-CI:(\d{1,4}))?$")
-_PID = re.compile(r"pid=(?:'?<unknown>'?|'?(\d{1,10})'?)(?:, {0,4}|$)")
+_PID = re.compile(r"pid=(?:'?(\d{1,10})'?|'[^',]{0,20}'|<[^>,]{0,20}>)(?:, {0,4}|$)")  # in words: unknown
 _NAME = "name="
 _COMM = 15  # TASK_COMM_LEN less its end
-_UNKNOWN = ("<unknown>", "'<unknown>'", "")
+_UNKNOWN = frozenset({"<unknown>", "<n/a>", "N/A", "n/a", ""})
 # How payloads begin: tells the end of a name that holds a comma.
 _PAYLOAD_START = re.compile(
     r"(?:Ch |Channel |channel |Graphics |Class |Illegal |An uncorrectable |Row Remapper|Dynamic Page |Contained|"
@@ -35,10 +38,6 @@ _GPU_AT_FALLEN = re.compile(r"GPU at (?:PCI:)?([0-9a-fA-F:.]{7,20}) has fallen o
 _GPU_SAYS = re.compile(r"GPU ([0-9a-fA-F:.]{7,20}): (.{1,4000})", re.DOTALL)
 _BOARD_SERIAL = re.compile(r"GPU Board Serial Number: (\S{0,40})")
 _SERIAL = re.compile(r"GPU serial number is (\S{0,40}?)\.?$")
-_ADAPTER = re.compile(r"RmInitAdapter failed! \((0x[0-9a-f]{1,8}):(0x[0-9a-f]{1,8}):(\d{1,8})\)")
-_MINOR = re.compile(
-    r"rm_init_adapter(?: failed, device minor number | failed for device bearing minor number |\()(\d{1,6})"
-)
 _RATE = re.compile(
     r"Rate limiting GSP RPC error prints for GPU at (?:PCI:)?([0-9a-fA-F:.]{7,20}) \(printing 1 of every (\d{1,6})\)"
 )
@@ -60,7 +59,7 @@ def classify(text: str) -> Parts | None:
     """The parts of a kernel text (as arguments of ``Parsed``; not to be changed), None if it is nothing of ours."""
     if text.startswith(MARK):
         return driver(text[len(MARK) :])
-    for reader in (sxid, device, machine_check, peer_memory, killed, adapter, fabric, storage):
+    for reader in _OTHERS:
         if parts := reader(text):
             return parts
     return {"kind": Kind.CONTINUATION, "text": text} if text.startswith(_ORPHANS) else None
@@ -111,6 +110,8 @@ def _owner(text: str) -> tuple[int | None, str | None, str]:
     if not rest.startswith(_NAME):
         return pid, None, rest
     name, payload = _named(rest[len(_NAME) :])
+    if len(name) > 1 and name[0] == name[-1] == "'":
+        name = name[1:-1]
     return pid, None if name in _UNKNOWN else name, payload
 
 
@@ -154,17 +155,7 @@ def _gpu_says(text: str) -> Parts | None:
         return {"kind": Kind.FALLEN, "pci": pci, "implied_xid": BUS_LOST}
     if serial := _SERIAL.match(said):
         return {"kind": Kind.SERIAL, "pci": pci, "serial": serial[1]}
-    return _start_failed(said, pci) or {"kind": Kind.TEXT, "pci": pci, "text": said}
-
-
-def _start_failed(said: str, pci: str | None = None) -> Parts | None:
-    """A GPU that could not be started, in two lines. Old drivers do not say which."""
-    if failed := _ADAPTER.match(said):
-        fields = {"stage": failed[1], "status": failed[2], "line": int(failed[3])}
-        return {"kind": Kind.INIT_FAILED, "pci": pci, "fields": fields}
-    if failed := _MINOR.match(said):
-        return {"kind": Kind.INIT_FAILED, "pci": pci, "fields": {"minor": int(failed[1])}}
-    return None
+    return start_failed(said, pci) or {"kind": Kind.TEXT, "pci": pci, "text": said}
 
 
 def _rate_limit(text: str) -> Parts | None:
@@ -214,5 +205,8 @@ def _function(text: str) -> Parts | None:
 
 
 _NVRM: tuple[Callable[[str], Parts | None], ...] = (
-    _gpu_at, _board_serial, _gpu_says, _start_failed, _rate_limit, _banner, _probed, _function,
+    _gpu_at, _board_serial, _gpu_says, start_failed, _rate_limit, _banner, _probed, region_missing, _function,
+)  # fmt: skip
+_OTHERS: tuple[Callable[[str], Parts | None], ...] = (
+    sxid, probe_failed, device, machine_check, report_head, peer_memory, killed, adapter, fabric, storage,
 )  # fmt: skip

@@ -24,6 +24,7 @@ class Kind(StrEnum):
     BANDWIDTH = "pcie_bandwidth"
     PEERMEM = "peermem"
     MCE = "mce"
+    FIRMWARE = "firmware_report"  # its first line, until the others tell what it is about
     OOM = "oom_kill"
     NIC = "nic"  # a network adapter's driver
     FABRIC = "fabric_manager"
@@ -36,7 +37,7 @@ class Prefix(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How a record was read, and the stamp and marks that it shows. ``uptime_s``: seconds since boot, monotonic.
 
     ``seq`` and ``priority`` (facility * 8 + level) are those of a raw /dev/kmsg record; they are not part of the JSON,
-    nor is the host of the short syslog forms.
+    nor is the host of the short syslog forms, nor ``times``: how often the logger says that the record came.
     """
 
     kind: str
@@ -51,6 +52,7 @@ class Prefix(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     host: str | None = None
     seq: int | None = None
     priority: int | None = None
+    times: int | None = None
 
 
 class Parsed(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,7 +102,7 @@ class Parsed(msgspec.Struct, frozen=True, kw_only=True):
         return plain
 
 
-_UNPRINTED = frozenset({"seq", "priority"})
+_UNPRINTED = frozenset({"seq", "priority", "times"})
 _KEYS = tuple(field for field in Parsed.__struct_fields__ if field != "lines")
 _PCI = frozenset({"prefix", "kind", "pci"})
 _ALWAYS: dict[Kind, frozenset[str]] = {

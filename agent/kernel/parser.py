@@ -8,9 +8,11 @@ until the next line or ``flush``; all others come out at once: nothing delays an
 import re
 from collections.abc import Iterable, Iterator
 
+from agent.kernel.firmware import is_of_report, report
 from agent.kernel.lines import FALLEN, MARK, classify, looks_like_xid
 from agent.kernel.parsed import Kind, Parsed, Prefix
 from agent.kernel.prefix import split
+from agent.kernel.starts import REGION
 
 _ESCAPE = re.compile(r"\\x([0-9a-f]{2})")
 _TABLES = frozenset({119, 120})  # GSP reports: registers, RPC history and a stack follow
@@ -23,8 +25,10 @@ _TAILS: tuple[tuple[str, tuple[str, ...]], ...] = (
         "The NVIDIA GPU ",
         ("(PCI ID: ", "installed in this system ", "fallen off the bus and ", "not supported by ", "Please see "),
     ),
+    (REGION, ("BAR",)),
     ("A GPU crash dump has been created.", ("nvidia-bug-report.sh as root ", "the NVIDIA kernel module ")),
 )
+_JOINED = (MARK + "The NVIDIA GPU ", MARK + REGION)  # what these are about is told by all their lines together
 _TABLE_TAILS = re.compile(r"GPU\d{1,4} (?:GSP RPC buffer contains|RPC history) ")
 
 
@@ -41,6 +45,8 @@ class _Open:
         """Whether a line (and its text, None where some other program wrote it) goes on with this record."""
         if len(self.lines) >= _MAX_LINES or text is None:
             return False
+        if self.parsed.kind is Kind.FIRMWARE:
+            return is_of_report(self.texts[0], text)
         if line.startswith(("  ", "\t")) and line.strip():
             return True
         if self.parsed.kind is Kind.XID and not self.parsed.payload:
@@ -78,7 +84,18 @@ MARKS = (
     "nvidia-",
     "AER: ",
     "PCIe ",
-    "mce: ",
+    "[Hardware Error]: ",
+    "EDAC MC",
+    "Memory failure: ",
+    "DPC: ",
+    "pciehp: ",
+    "change power state",
+    "nvidia: probe of ",
+    "probe with driver nvidia",
+    "blocked for more than ",
+    "soft lockup - CPU#",
+    "[nvidia",  # a trace that stands in the driver
+    "[gdrdrv",
     "nv_mem ",
     ":   ",  # the details below an AER report
     "GSP task ",
@@ -90,6 +107,7 @@ MARKS = (
     "mlx4_core ",
     "abric",  # the fabric manager, however it is spelled
     "nvme nvme",
+    " @ LBA ",
     " error, dev ",
     "Buffer I/O error",
     "-fs error",
@@ -188,7 +206,7 @@ def parse(lines: Iterable[str]) -> Iterator[Parsed]:
 def _may_go_on(record: Parsed) -> bool:
     if record.kind is Kind.XID:
         return not record.payload or record.xid in _TABLES
-    return record.kind is Kind.TEXT
+    return record.kind in {Kind.TEXT, Kind.FIRMWARE}
 
 
 def _whole(prefix: Prefix, texts: list[str], lines: tuple[str, ...]) -> Parsed | None:
@@ -196,10 +214,13 @@ def _whole(prefix: Prefix, texts: list[str], lines: tuple[str, ...]) -> Parsed |
     record = _build(prefix, texts[0], lines, len(texts) - 1)
     if record is None or len(texts) == 1:
         return record
+    if record.kind is Kind.FIRMWARE:
+        parts = report(texts)
+        return Parsed(prefix=prefix, extra_lines=len(texts) - 1, lines=lines, **parts) if parts else record
     joined = texts[0]
     if record.kind is Kind.XID and not record.payload:
         joined = texts[0].rstrip() + " " + texts[1].strip()
-    elif record.kind is Kind.TEXT and texts[0].startswith(MARK + "The NVIDIA GPU "):
+    elif record.kind is Kind.TEXT and texts[0].startswith(_JOINED):
         joined = " ".join(text.removeprefix(MARK).strip() for text in texts)
         joined = MARK + joined
     else:

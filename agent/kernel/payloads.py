@@ -26,10 +26,12 @@ _WORD = re.compile(r"[0-9a-f]{8}")
 _HALT = re.compile(r"([0-9a-f]{1,8})\(([0-9a-f]{1,8})\)")
 _TIMEOUT = re.compile(r"\bafter (\d{1,6})s of waiting")
 _GSP = re.compile(r"\bfrom (?:GPU(\d{1,4}) GSP|GSP(\d{1,4}))!")
-_FUNCTION = re.compile(
-    r"\bExpected function (\d{1,6}) \(([^)]{1,80})\)(?: sequence (\d{1,12}))?(?: \(([0-9a-fx ]{1,80})\))?"
+_FUNCTION = re.compile(  # R515 prints the name alone
+    r"\bExpected function (?:(\d{1,6}) \(([^)]{1,80})\)|([A-Z][A-Z_0-9]{1,60}))"
+    r"(?: sequence (\d{1,12}))?(?: \(([0-9a-fx ]{1,80})\))?"
 )
-_TASK = re.compile(r"GSP task exception: ([^(@]{1,120}) \(cause:(0x[0-9a-f]{1,16})\)")
+_TASK = re.compile(r"GSP (?:task|kernel) exception: ([^(@]{1,120}) \(cause:(0x[0-9a-f]{1,16})\)")
+_TASK_ERROR = re.compile(r"GSP Error: Task (\d{1,6}) raised error code (0x[0-9a-f]{1,8}) for reason (0x[0-9a-f]{1,8})")
 _PC = re.compile(r"@ pc:(0x[0-9a-f]{1,16})")
 _GSP_PARTITION = re.compile(r"\bpartition:(\S{1,20}?)(?:,|$)")
 _TASK_NUMBER = re.compile(r"\btask:(\d{1,6})")
@@ -117,13 +119,16 @@ def _rpc_timeout(text: str) -> Fields:
         "gpu_instance": int(gsp[1] or gsp[2]) if gsp else None,
     }
     if call := _FUNCTION.search(text):
-        number, name, sequence, words = call.groups()
-        fields |= {"function": int(number), "function_name": name, "data": (words or "").split()}
+        number, name, alone, sequence, words = call.groups()
+        fields |= {"function": int(number)} if number else {}
+        fields |= {"function_name": name or alone, "data": (words or "").split()}
         fields |= {} if sequence is None else {"sequence": int(sequence)}
     return fields
 
 
 def _firmware_crash(text: str) -> Fields:
+    if old := _TASK_ERROR.match(text):  # R515
+        return {"task": int(old[1]), "error_code": old[2], "reason": old[3]}
     return {
         **strings(_TASK, text, "cause", "cause_code"),
         **strings(_PC, text, "pc"),

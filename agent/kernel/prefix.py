@@ -17,7 +17,8 @@ _HEAD = 160  # no prefix is longer; the rest of a line is never searched for one
 _NUMBER = re.compile(r"\s{0,12}(\d{1,12})(?:\.(\d{1,9}))?\s?")
 _DELTA = re.compile(r"\s{0,12}\+(\d{1,12}\.\d{1,9})")
 _UPTIME_DELTA = re.compile(r"\s{0,12}(\d{1,12}\.\d{1,9}) <\s{0,12}\+?(\d{1,12}\.\d{1,9})>")
-_CTIME = re.compile(r"[^\W\d]\S{0,11} [^\W\d]\S{0,11} {1,2}\d{1,2} \d\d:\d\d:\d\d \d{4}")
+_MONTH = r"(?:[^\W\d]\S{0,11}|\d{1,2}[月월])"
+_CTIME = re.compile(rf"[^\W\d]\S{{0,11}} {_MONTH} {{1,2}}\d{{1,2}} \d\d:\d\d:\d\d \d{{4}}")
 _MINUTE = re.compile(r"[^\W\d]{1,9}\.?\s?\d{1,2} \d\d:\d\d")
 _CALLER = re.compile(r" ?\[ {0,8}([TC]\d{1,8})\] ?")
 _PSTORE = re.compile(r"<(\d{1,3})>(?:1 (?=\d{4}-))?")  # and RFC 5424, which puts its version behind
@@ -26,37 +27,56 @@ _FLAG_CALLER = re.compile(r"caller=([TC]\d{1,8})")
 _DECODED = re.compile(r"([a-z0-9]{2,8}) {0,5}:([a-z]{2,7}) {0,5}: ?")
 _ISO = re.compile(r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?) ")
 _TALOS = re.compile(r"(\S{1,80}): kern: {1,4}([a-z]{2,9}): \[(\d{4}-\d\d-\d\dT[0-9:.]{8,20}Z)\]: ")
-_SYSLOG = re.compile(r"([^\W\d]\S{0,11} {1,2}\d{1,2} \d\d:\d\d:\d\d(?:\.\d{1,9})?) ")
+_SYSLOG = re.compile(rf"({_MONTH} {{1,2}}\d{{1,2}} \d\d:\d\d:\d\d(?:\.\d{{1,9}})?) ")
 _FULL = re.compile(r"([^\W\d]\S{0,11} \d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,9})? \S{1,8}) ")
 _UNIX = re.compile(r"(\d{9,11}\.\d{1,9}) ")
 _HOST_KERNEL = re.compile(r"(\S{1,80}) (?:kern\.[a-z]{2,8} )?kernel(?:: ?| - - - {1,2})")
 _HOST_FABRIC = re.compile(r"(\S{1,80}) (?=(?:nv-|nvidia-)?fabric[ -]?manager(?:\[\d{1,10}\])?: )", re.IGNORECASE)
+_DRIVER = r"(?:NVRM: |nvidia-nvswitch\d)"
+# A receiver of other machines' logs may keep no tag of the kernel: then the driver's own words follow the host.
+_HOST_DRIVER = re.compile(rf"(?!kernel: )([\w.:-]{{1,80}}) (?=(?:\[ {{0,12}}\d{{1,12}}(?:\.\d{{1,9}})?\] )?{_DRIVER})")
+_REPEATED = re.compile(r"message repeated (\d{1,6}) times: \[ ?(.{1,4000})\]$", re.DOTALL)  # rsyslog
+_WITHIN = re.compile(rf"\[ {{0,6}}(\d{{1,8}}\.\d{{6}})\] (?={_DRIVER})")
 
 FACILITIES = ("kern", "user", "mail", "daemon", "auth", "syslog", "lpr", "news", "uucp", "cron", "authpriv", "ftp")
 
 # A poster may have cut host and tag off: then the kernel's text follows the stamp at once.
 _TEXTS = (
     "NVRM:", "nvidia-nvswitch", "nvidia-peermem", "nv_mem ", "pcieport ", "nvidia ", "mlx5_core ", "mlx4_core ",
-    "mce: ", "[", "oom-kill:", "Out of memory", "Memory cgroup out of memory", "fabric manager", "nv-fabricmanager",
-    "nvme nvme", "blk_update_request: ", "I/O error, dev ", "critical ", "Buffer I/O error", "EXT4-fs ", "XFS (",
-    "BTRFS ",
+    "mce: ", "EDAC ", "Memory failure: ", "{", "[", "oom-kill:", "Out of memory", "Memory cgroup out of memory",
+    "fabric manager", "nv-fabricmanager", "nvme", "blk_update_request: ", "I/O error, dev ", "critical ",
+    "Buffer I/O error", "EXT4-fs ", "XFS (", "BTRFS ",
 )  # fmt: skip
 
 
 @lru_cache(maxsize=8)  # several ask for the same line in turn
 def split(line: str) -> tuple[Prefix, str] | None:
     """The prefix of a line and what the kernel printed; None for a line that some other program logged."""
+    found = _split(line)
+    if found is None or found[0].kind == "none":
+        return found
+    prefix, text = found
+    if text.startswith("message repeated ") and (mark := _REPEATED.match(text)):
+        inner, text = _without_uptime(prefix, mark[2])
+        return msgspec.structs.replace(inner, times=int(mark[1])), text
+    if prefix.uptime_s is not None and "] N" in text[:_HEAD] and (mark := _WITHIN.search(text[:_HEAD])):
+        # a console that two processors wrote to at once: the line that was cut is lost, this one is whole
+        return msgspec.structs.replace(prefix, uptime_s=float(mark[1])), text[mark.end() :]
+    return found
+
+
+def _split(line: str) -> tuple[Prefix, str] | None:
     first = line[:1]
     if first == "[":
         return _bracket(line)
     if first == "<" and (mark := _PSTORE.match(line)):
-        inner = split(line[mark.end() :])
+        inner = _split(line[mark.end() :])
         if inner is None:
             return None
         kind = inner[0].kind if inner[0].host else "pstore"
         return msgspec.structs.replace(inner[0], kind=kind, priority=int(mark[1])), inner[1]
-    if line.startswith("kernel: "):
-        return _tagged(line[8:])
+    if line.startswith(("kernel: ", "kernel:[", " kernel:[")):  # the last: syslogd, to all terminals
+        return _tagged(line.partition("kernel:")[2].removeprefix(" "))
     if mark := _KMSG.match(line):
         return _kmsg(mark, line)
     if mark := _ISO.match(line):
@@ -92,6 +112,10 @@ def _after_iso(iso: str, rest: str) -> tuple[Prefix, str] | None:
         return _without_uptime(Prefix(kind="syslog_iso", iso=iso, host=host[1]), rest[host.end() :])
     if service := _HOST_FABRIC.match(rest):
         return Prefix(kind="syslog_iso", iso=iso, host=service[1]), rest[service.end() :]
+    if driver := _HOST_DRIVER.match(rest):
+        return _without_uptime(Prefix(kind="syslog_iso", iso=iso, host=driver[1]), rest[driver.end() :])
+    if (stamp := _SYSLOG.match(rest)) and (inner := _after_stamp(Prefix(kind="syslog_iso"), rest[stamp.end() :])):
+        return msgspec.structs.replace(inner[0], iso=iso, text=None), inner[1]  # a collector's stamp before the line
     return (Prefix(kind="dmesg_decode_iso", iso=iso), rest) if rest.startswith(_TEXTS) else None
 
 
@@ -141,6 +165,8 @@ def _after_stamp(prefix: Prefix, rest: str) -> tuple[Prefix, str] | None:
         return _without_uptime(msgspec.structs.replace(prefix, host=host[1]), rest[host.end() :])
     if service := _HOST_FABRIC.match(rest):
         return msgspec.structs.replace(prefix, host=service[1]), rest[service.end() :]
+    if driver := _HOST_DRIVER.match(rest):
+        return _without_uptime(msgspec.structs.replace(prefix, host=driver[1]), rest[driver.end() :])
     cut = Prefix(kind="syslog_short_cut", text=prefix.text)
     if rest.startswith("kernel: "):
         return _without_uptime(cut, rest[8:])

@@ -106,4 +106,6 @@ class Stamps:
 
 
 def _month(name: str) -> int | None:
+    if name[-1] in "月월":
+        return int(name[:-1])
     return _MONTH.get(name.lower().rstrip("."))

@@ -27,6 +27,7 @@ _DISKS: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"|protection) error, dev ([\w!-]{1,32}), sector \d"
         ),
     ),
+    ("io_error", re.compile(r"(nvme\d{1,4}n\d{1,4}): .{1,60} @ LBA \d{1,20}, \d{1,9} blocks, ")),
     ("io_error", re.compile(r"Buffer I/O error on dev(?:ice)? ([\w!-]{1,32}), logical block ")),
 )
 _FILESYSTEMS: tuple[tuple[str, re.Pattern[str]], ...] = (
@@ -46,7 +47,7 @@ _FILESYSTEMS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("error", re.compile(r"BTRFS (?:error|critical) \(device ([\w!-]{1,32})[^)]{0,40}\): ")),
     ("read_only", re.compile(r"BTRFS info \(device ([\w!-]{1,32})[^)]{0,40}\): forced readonly")),
 )  # fmt: skip
-_STARTS = ("nvme ", "blk_update_request", "I/O error", "critical ", "timeout error", "recoverable ", "protection ",
+_STARTS = ("nvme", "blk_update_request", "I/O error", "critical ", "timeout error", "recoverable ", "protection ",
            "Buffer I/O", "EXT", "XFS", "BTRFS")  # fmt: skip
 
 

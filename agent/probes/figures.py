@@ -1,5 +1,6 @@
 """Findings that rest on figures: of a GPU's sample, or of the node. The shapes that the probes of readings share."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -98,8 +99,8 @@ def node_finding(
     fields: Mapping[str, Any] | None = None,
     readings: Mapping[str, Any] | None = None,
 ) -> Finding:
-    """``code`` that no sample shows: of the node, or of a GPU as seen from it."""
-    stamp = rfc3339(at)
+    """``code`` that no sample shows: of the node, or of a GPU as seen from it. ``at`` NaN: nobody knows when."""
+    stamp = None if math.isnan(at) else rfc3339(at)
     return Finding(
         code=code,
         at=at,

@@ -4,8 +4,9 @@ Three looks in a row of the host's own count; or one process of the driver's too
 kernel itself waits before it complains; or one whose driver call has run out of time, at once: two witnesses. State D
 alone is normal for moments. A process that is a replica's is judged with its replica.
 
-The kernel's own complaint (*task NAME:PID blocked for more than 120 seconds*) is evidence if NAME is a tool of the
-driver or the trace below it stands in the driver; with a driver call that has run out of time it is beyond doubt.
+The kernel's own complaint (*task NAME:PID blocked for more than 120 seconds*, or *soft lockup*: it spins there) is
+evidence if NAME is a tool of the driver or the trace below it stands in the driver; with a driver call that has run
+out of time it is beyond doubt.
 """
 
 import re
@@ -24,7 +25,8 @@ from vocab.programs import TOOLS
 CODE = "driver_hang"
 PATIENCE_S = 120.0  # kernel.hung_task_timeout_secs
 BLOCKED = re.compile(r"INFO: task (.{1,64}):(\d{1,10}) blocked for more than \d+ seconds")
-IN_DRIVER = ("[nvidia]", "[nvidia_uvm]", "[nvidia_modeset]", "[nvidia_drm]", "[gdrdrv]")
+SPINNING = re.compile(r"BUG: soft lockup - CPU#\d+ stuck for \d+s! \[(.{1,64}):(\d{1,10})\]")
+IN_DRIVER = re.compile(r"\[(?:nvidia|nvidia_uvm|nvidia_modeset|nvidia_drm|gdrdrv)(?: [0-9a-f]{8,64})?\]")  # build id
 TRACE_S = 1.0  # the kernel prints the trace with the complaint
 JOINED_S = 600.0  # a complaint and a time-out this close together are of one hang
 TIMED_OUT = frozenset({"TIMEOUT", "HUNG"})
@@ -45,6 +47,7 @@ class Blocked(msgspec.Struct, frozen=True):
     name: str
     pid: str
     at: float
+    state: str = "D"
 
 
 class HangProbe(msgspec.Struct):
@@ -93,14 +96,14 @@ class HangProbe(msgspec.Struct):
         """The kernel's complaint, or a line of the trace below one."""
         if record.facility not in {None, 0} or record.backlog:
             return ()  # a program wrote it, or it is long over
-        found = BLOCKED.search(line)
-        if found is not None:
-            self.blocked = Blocked(found[1], found[2], now)
+        for pattern, state in ((BLOCKED, "D"), (SPINNING, "R")):
+            if found := pattern.search(line):
+                self.blocked = Blocked(found[1], found[2], now, state)
         blocked = self.blocked
         if blocked is None or now > blocked.at + TRACE_S:
             self.blocked = None
             return ()
-        if not blocked.name.startswith(TOOLS) and not any(module in line for module in IN_DRIVER):
+        if not blocked.name.startswith(TOOLS) and not IN_DRIVER.search(line):
             return ()
         self.blocked = None
         if blocked.pid in self.complained or blocked.pid in self.stuck:
@@ -120,7 +123,7 @@ class HangProbe(msgspec.Struct):
             severity=Severity.CRITICAL if sure else Severity.WARNING,
             recovery=None if sure else Recovery.INVESTIGATE,
             first=(blocked.pid, "kernel", sure),
-            fields={"state": "D", "stuck_child": int(blocked.pid)},
+            fields={"state": blocked.state, "stuck_child": int(blocked.pid)},
         )
 
     def _process(self, seen: ProcessSeen, now: float) -> Iterator[Verdict]:

@@ -77,7 +77,7 @@ class KernelProbe:
         found = split(record.line)
         key = key_of(record, *found) if found else ""
         known = self.storm.knows(key, scene, now)
-        if known is None or found is None or (is_dated(found[0]) and scene.boot_at is not None):
+        if known is None or found is None or found[0].times or (is_dated(found[0]) and scene.boot_at is not None):
             return False
         number = _seq(record)
         if not self._tape_of(record.source).go_on(number):

@@ -15,7 +15,13 @@ _AER: dict[str, tuple[Severity, Recovery]] = {
     "nonfatal": (Severity.WARNING, Recovery.INVESTIGATE),  # a transaction was lost, the link is whole
     "fatal": (Severity.ERROR, Recovery.INVESTIGATE),  # the link is reset; if the GPU is gone, its Xid says so
 }
-_GIVEN_UP = {"cannot_recover", "recovery_failed"}
+NOBODY = "0000:00:00.0"  # a report with requester id 0 names nobody: then it is of whoever reports
+_GIVEN_UP = {  # what became of the link or of the device
+    "cannot_recover": Severity.ERROR,
+    "recovery_failed": Severity.ERROR,
+    "inaccessible": Severity.ERROR,
+    "link_down": Severity.WARNING,  # of a slot: somebody may have pulled what was in it
+}
 # NV_STATUS of a start that failed, where it says what would help (open driver, nvstatuscodes)
 _STARTS: dict[int, Recovery] = {0x62: Recovery.RESET_GPU}
 _STARTS_OF = {0x0F: "GPU is lost", 0x62: "reset required", 0x65: "timeout", 0x72: "memory error"}
@@ -26,9 +32,9 @@ def rule_aer(record: Parsed) -> Ruling | None:
     fields = record.fields
     event, source = fields.get("event"), fields.get("source")
     common: dict[str, Any] = {"code": "aer", "about": About.DEVICE, "burst": "aer"}
-    if event == "received":
-        severity, recovery = _AER[fields["severity"]]
-        place = pci_address(source) if source else record.pci
+    if event in {"received", "contained"}:
+        severity, recovery = _AER["fatal" if event == "contained" else fields["severity"]]  # the link is cut off
+        place = pci_address(source) if source and source != NOBODY else record.pci
         shown = {"severity": fields["severity"], "reporter": record.reporter, "at": place or record.pci}
         return Ruling(pci=place, severity=severity, recovery=recovery, fields=shown, **common)
     if event == "bus_error":
@@ -37,17 +43,16 @@ def rule_aer(record: Parsed) -> Ruling | None:
         return Ruling(severity=severity, recovery=recovery, fields=shown | {"at": record.pci}, part=Part.ECHO, **common)
     if event in _GIVEN_UP:
         shown = {"outcome": event, "reporter": record.reporter, "at": record.pci}
-        return Ruling(
-            code="aer", about=About.DEVICE, severity=Severity.ERROR, recovery=Recovery.INVESTIGATE, fields=shown
-        )
+        severity = _GIVEN_UP[event]
+        return Ruling(code="aer", about=About.DEVICE, severity=severity, recovery=Recovery.INVESTIGATE, fields=shown)
     return None
 
 
 def rule_mce(record: Parsed) -> Ruling | None:
-    """A machine check with its bank; lines that only add to one are not judged."""
-    if "bank" not in record.fields:
+    """A fault of processor or memory; lines that only add to one are not judged."""
+    if "uncorrected" not in record.fields:
         return None
-    uncorrected = bool(record.fields.get("uncorrected"))
+    uncorrected = bool(record.fields["uncorrected"])
     return Ruling(
         code="mce",
         about=About.HOST,
@@ -64,7 +69,7 @@ def rule_init(record: Parsed) -> Ruling:
         fields["meaning"] = meaning
     return Ruling(
         code="gpu_init_failed",
-        recovery=_STARTS.get(status),
+        recovery=Recovery.INVESTIGATE if "reason" in fields else _STARTS.get(status),
         fields=fields,
         part=Part.PIECE if status < 0 else Part.WHOLE,
         burst="init",
@@ -83,8 +88,10 @@ def rule_oom(record: Parsed) -> Ruling:
 
 
 def rule_nic(record: Parsed) -> Ruling:
-    """A network adapter whose firmware refuses a command."""
-    return Ruling(code="nic_command_failed", about=About.HOST, fields=dict(record.fields))
+    """A network adapter whose firmware refuses a command, or answers none any more."""
+    fields = {name: value for name, value in record.fields.items() if name != "dead"}
+    severity = Severity.ERROR if record.fields.get("dead") else None
+    return Ruling(code="nic_command_failed", about=About.HOST, severity=severity, fields=fields)
 
 
 def rule_fabric(record: Parsed) -> Ruling:

@@ -139,7 +139,7 @@ def finding(record: Parsed, ruling: Ruling, origin: KernelRecord, scene: Scene, 
         fields=ruling.fields,
         text=text[:MOST_TEXT],
         evidence=(Evidence(source=origin.source, at=stamp, line=line),),
-        count=ruling.count,
+        count=ruling.count * (record.prefix.times or 1),
         age_s=at.age_s,
         history=at.history,
     )

@@ -4,7 +4,7 @@ import click
 
 from vocab.errors import InputError
 
-HELP = """Find GPU faults in kernel logs of any form: kmsg, dmesg, syslog, journal (text, JSON, export), gzip, or -."""
+HELP = """Find GPU faults in kernel logs of any form: kmsg, dmesg, syslog, journal, container logs, gzip, or -."""
 
 
 @click.command(help=HELP)

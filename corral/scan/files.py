@@ -16,7 +16,8 @@ from typing import NamedTuple, cast
 
 import msgspec
 
-from corral.scan.journal_forms import EXPORT, PRETTY, exported, pretty
+from corral.scan.dmesg_form import DMESG, dmesg
+from corral.scan.journal_forms import EXPORT, PRETTY, SEQUENCE, exported, pretty, sequence
 from vocab.errors import InputError
 from vocab.events import rfc3339
 
@@ -55,8 +56,8 @@ class _JournalEntry(msgspec.Struct):
     """The fields of a journal entry that matter. MESSAGE is a list of bytes where it is not plain text."""
 
     message: str | list[int] | None = msgspec.field(name="MESSAGE", default=None)
-    realtime: str | None = msgspec.field(name="__REALTIME_TIMESTAMP", default=None)
-    monotonic: str | None = msgspec.field(name="_SOURCE_MONOTONIC_TIMESTAMP", default=None)
+    realtime: str | int | None = msgspec.field(name="__REALTIME_TIMESTAMP", default=None)  # shippers make it a number
+    monotonic: str | int | None = msgspec.field(name="_SOURCE_MONOTONIC_TIMESTAMP", default=None)
     transport: str | None = msgspec.field(name="_TRANSPORT", default=None)
     host: str | None = msgspec.field(name="_HOSTNAME", default=None)
     facility: str | None = msgspec.field(name="SYSLOG_FACILITY", default=None)
@@ -73,8 +74,12 @@ def blocks(path: str) -> Iterator[str]:
             begin = stream.peek(16)[:16]
             if begin.startswith(EXPORT):
                 yield from _joined(exported(stream))
+            elif stream.peek(64)[:64].split(None, 2)[1:2] == [DMESG]:
+                yield from _joined(dmesg(stream))
             elif begin.startswith(PRETTY):
                 yield from _joined(pretty(stream))
+            elif begin.startswith(SEQUENCE):
+                yield from _joined(sequence(stream))
             else:
                 yield from _cut(stream)
     except (OSError, EOFError, zlib.error) as error:
@@ -121,8 +126,8 @@ def _cut(stream: BufferedIOBase) -> Iterator[str]:
 
 
 def _plain(block: bytes) -> str:
-    """The text without the colours of ``dmesg --color=always``."""
-    text = block.decode(errors="replace")
+    """The text without the colours of ``dmesg --color=always``, a byte order mark, and zeros that a crash left."""
+    text = block.decode(errors="replace").removeprefix("\ufeff").replace("\0", "")
     return _COLOUR.sub("", text) if _ESCAPE in text else text
 
 
@@ -153,5 +158,5 @@ def _text(message: list[int]) -> str:
     return bytes(number & 0xFF for number in message).decode(errors="replace")
 
 
-def _micros(text: str | None) -> float | None:
-    return int(text) / 1e6 if text and text.isdecimal() else None
+def _micros(text: str | int | None) -> float | None:
+    return int(text) / 1e6 if text and str(text).isdecimal() else None

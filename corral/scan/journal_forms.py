@@ -1,4 +1,4 @@
-"""The journal's other forms, ``journalctl -o export`` and ``-o json-pretty``, as the lines of ``-o json``.
+"""The journal's other forms, ``journalctl -o export``, ``json-pretty``, ``-seq``, ``-sse``, as the lines of ``json``.
 
 Export: a field a line, ``NAME=VALUE``; one that is no plain text as ``NAME``, its length in eight bytes, and itself; an
 empty line between entries. Pretty: one object over several lines. Of a field or an entry that is longer than any kernel
@@ -11,6 +11,7 @@ from io import BufferedIOBase
 import msgspec
 
 EXPORT, PRETTY = (b"__CURSOR=",), (b"{\n", b"{\r\n")
+SEQUENCE = (b"\x1e{", b"data: {")  # what json-seq and json-sse put before each object
 FIELDS = frozenset(
     {"MESSAGE", "__REALTIME_TIMESTAMP", "_SOURCE_MONOTONIC_TIMESTAMP", "_TRANSPORT", "_HOSTNAME", "SYSLOG_FACILITY"}
     | {"_BOOT_ID"}
@@ -69,3 +70,11 @@ def pretty(stream: BufferedIOBase) -> Iterator[str]:
         if line.rstrip() == b"}":
             yield b"".join(parts).decode(errors="replace")
             parts, size = [], 0
+
+
+def sequence(stream: BufferedIOBase) -> Iterator[str]:
+    """Each object of the forms that differ from ``json`` only in what stands before it."""
+    while line := stream.readline(MOST_FIELD):
+        if not line.endswith(b"\n"):
+            _skip_line(stream)
+        yield line.strip().removeprefix(b"\x1e").removeprefix(b"data: ").decode(errors="replace")

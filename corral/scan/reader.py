@@ -12,6 +12,7 @@ from agent.kernel.stamps import Stamps
 from corral.scan.files import Entry, blocks, journal
 from corral.scan.judged import SOURCES, Judged
 from corral.scan.sieve import Sieve
+from corral.scan.wrapped import docker, unwrapped
 from vocab.errors import InputError
 from vocab.events import Event
 
@@ -121,13 +122,15 @@ class Reader:
             yield from self._take(text)
 
     def _take(self, text: str) -> Iterator[Parsed | Event]:
-        entry = journal(text) if text.startswith("{") else Entry(text, text)
+        is_json = text.startswith("{") and not text[1:2].isdigit()  # {1}[Hardware Error] is none
+        entry = (journal(text) or docker(text)) if is_json else unwrapped(text)
         if entry is None:
             yield from self._parser.feed("")
             return
         found = split(entry.line)
         prefix = found[0] if found else _NO_PREFIX
-        node = entry.node or prefix.host or self._node
+        goes_on = self._parser.holding and prefix.kind == _NO_PREFIX.kind  # journalctl indents the lines of a record
+        node = entry.node or prefix.host or (self.last[0] if goes_on else self._node)
         at = self._stamps.at(prefix) if entry.at is None else entry.at
         at = self.without_time if at is None else at
         self.last = node, at

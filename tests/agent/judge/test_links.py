@@ -156,3 +156,41 @@ def test_no_count_of_a_programs_errors_makes_them_harsher(code):
     sent += bench.at(10_000.0)
     assert {event.recovery for event in events(sent)} <= {Recovery.NONE, Recovery.RESTART_APP, Recovery.INVESTIGATE}
     assert max(event.severity.rank for event in events(sent)) <= Severity.ERROR.rank
+
+
+@pytest.mark.parametrize("effect", [13, 31, 32, 69])
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_program_that_ran_on_memory_that_failed_points_to_it(effect, turned):
+    pair = xid(1.0, 48, DBE.format("0x1000")), xid(1.1, effect, "pid=7, name=a, Ch 00000008")
+    found = by_code(last(Bench(), *(reversed(pair) if turned else pair)))
+    assert found[f"xid:{effect}"].cause == found["xid:48"].id
+
+
+def test_the_drivers_word_is_on_the_worst_of_what_happened_not_on_the_last():
+    found = by_code(
+        last(
+            Bench(),
+            fallen(1.0),
+            xid(1.1, 31, "pid=7, name=a, Ch 00000008"),
+            xid(1.2, 154, "GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required)"),
+        )
+    )
+    assert found["xid:154"].cause == found["xid:79"].id
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_link_of_the_bus_that_fails_as_its_gpu_goes_is_of_the_same_fault(turned):
+    pair = fallen(1.1), record(1.0, f"nvidia {pci(0)}.0: AER: can't recover (no error_detected callback)")
+    found = by_code(last(Bench(), *(pair if turned else reversed(pair))))
+    assert found["aer"].cause == found["xid:79"].id
+
+
+def test_the_ports_of_switches_that_lose_a_gpu_point_to_it():
+    found = by_code(last(Bench(), fallen(1.0), record(13.0, SWITCH.format("Fatal"))))
+    assert found["sxid:20034"].cause == found["xid:79"].id
+
+
+def test_what_the_fabric_manager_repeats_of_a_switch_points_to_it():
+    said = "nv-fabricmanager[9]: detected NVSwitch fatal error 20034 on fid 0 on NVSwitch pci bus id 00000000:c0:00.0"
+    found = by_code(last(Bench(), record(1.0, SWITCH.format("Fatal")), record(1.5, said)))
+    assert found["fabric_unhealthy"].cause == found["sxid:20034"].id

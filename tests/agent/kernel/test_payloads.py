@@ -60,6 +60,26 @@ from agent.kernel.payloads import fields_of
         ),
         (119, "Timeout waiting for RPC from GSP!", {"timeout_s": None, "gpu_instance": None}),
         (
+            119,
+            "Timeout waiting for RPC from GSP! Expected function FREE (0x0 0x0).",
+            {"timeout_s": None, "gpu_instance": None, "function_name": "FREE", "data": ["0x0", "0x0"]},
+        ),
+        (
+            120,
+            "GSP kernel exception: store access page fault (cause:0xf) @ pc:0xffffffff93003d42, partition:4#0",
+            {
+                "cause": "store access page fault",
+                "cause_code": "0xf",
+                "pc": "0xffffffff93003d42",
+                "partition": "4#0",
+            },
+        ),
+        (
+            120,
+            "GSP Error: Task 1 raised error code 0x5 for reason 0x0 at 0x63f01ac (0 more errors skipped)",
+            {"task": 1, "error_code": "0x5", "reason": "0x0"},
+        ),
+        (
             136,
             "NVLink: Link training failed for link 3(0x1, 0x2, 0x3, 0x4, 0x5, 0x6, 0x7)",
             {"link": 3, "registers": ["0x1", "0x2", "0x3", "0x4", "0x5", "0x6", "0x7"]},
@@ -123,6 +143,9 @@ def test_payload_carries_its_fields(xid, payload, fields):
         ("pid=7, name=nvc:[driver], ", 7, "nvc:[driver]"),
         ("pid=7, name=fifteen, chars, ", 7, "fifteen, chars"),
         ("pid='<unknown>', name=<unknown>, ", None, None),
+        ("pid='N/A', ", None, None),
+        ("pid=<n/a>, name='<unknown>', ", None, None),
+        ("pid='7', name='python3', ", 7, "python3"),
         ("pid=0, ", None, None),
         ("pid=7, ", 7, None),
         ("", None, None),

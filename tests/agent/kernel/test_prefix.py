@@ -73,6 +73,23 @@ TEXT = "NVRM: Xid (PCI:0000:3b:00): 31, pid=100, name=python, Ch 00000002"
         ("[  123.500000] n kernel: ", {"kind": "dmesg_uptime", "uptime_s": 123.5, "host": "n"}),
         ("kernel: ", {"kind": "kernel_tag"}),
         ("kernel: [16450076.435595] ", {"kind": "kernel_tag_uptime", "uptime_s": 16450076.435595}),
+        ("kernel:[405108.698255] ", {"kind": "kernel_tag_uptime", "uptime_s": 405108.698255}),
+        (" kernel:[405108.698255] ", {"kind": "kernel_tag_uptime", "uptime_s": 405108.698255}),
+        ("11月 15 14:15:47 n kernel: ", {"kind": "syslog_short", "text": "11月 15 14:15:47", "host": "n"}),
+        ("[三 1月 14 10:00:00 2026] ", {"kind": "dmesg_ctime", "text": "三 1月 14 10:00:00 2026", "tz": "host local"}),
+        ("Jan 14 10:00:00 198.51.100.7 ", {"kind": "syslog_short", "text": "Jan 14 10:00:00", "host": "198.51.100.7"}),
+        (
+            "2025-01-14 10:00:00.000 n [12345.5] ",
+            {"kind": "syslog_iso", "iso": "2025-01-14 10:00:00.000", "host": "n", "uptime_s": 12345.5},
+        ),
+        (
+            "2026-05-01T10:00:00.000Z May  1 09:59:58 n kernel: [12.5] ",
+            {"kind": "syslog_iso", "iso": "2026-05-01T10:00:00.000Z", "host": "n", "uptime_s": 12.5},
+        ),
+        (
+            "[   41.200000] usb 1-1: new dev[   41.200001] ",
+            {"kind": "dmesg_uptime", "uptime_s": 41.200001},
+        ),
         (
             "192.0.2.10: kern: warning: [2026-04-22T21:27:51.291660856Z]: ",
             {"kind": "talos", "level": "warning", "iso": "2026-04-22T21:27:51.291660856Z"},
@@ -93,7 +110,15 @@ def test_prefix_is_split_from_the_text(prefix, expected):
     [
         "Sep 19 13:28:09 node-a watcher[77]: saw NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.",
         "2026-06-01T15:55:06.218036+03:00 node-a sudo: root : COMMAND=grep NVRM: Xid /var/log/kern.log",
+        "Sep 19 13:28:09 node-a watcher[77]: NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.",
     ],
 )
 def test_what_another_program_logged_is_not_the_kernel(line):
     assert split(line) is None
+
+
+@pytest.mark.parametrize("inner", ["", "[  123.400000] "])
+def test_what_the_logger_says_was_repeated_is_that_text_so_many_times(inner):
+    found = split(f"Jan 14 10:00:06 n kernel: message repeated 3 times: [ {inner}{TEXT}]")
+    assert found is not None
+    assert (found[0].times, found[0].host, found[1]) == (3, "n", TEXT)

@@ -24,6 +24,7 @@ DISK, FILESYSTEM = Kind.DISK, Kind.FILESYSTEM
         ("nvme nvme1: Removing after probe failure status: -19", DISK, "nvme1", "controller_lost"),
         ("blk_update_request: I/O error, dev nvme1n1, sector 8192 op 0x1:(WRITE)", DISK, "nvme1n1", "io_error"),
         ("critical medium error, dev nvme0n1, sector 77 op 0x0:(READ) flags 0x0", DISK, "nvme0n1", "io_error"),
+        ("nvme0n1: I/O Cmd(0x2) @ LBA 1234, 8 blocks, I/O Error (sct 0x3 / sc 0x71)", DISK, "nvme0n1", "io_error"),
         ("I/O error, dev sda, sector 2048 op 0x0:(READ)", DISK, "sda", "io_error"),
         ("Buffer I/O error on dev dm-3, logical block 12, lost async page write", DISK, "dm-3", "io_error"),
         ("EXT4-fs error (device nvme1n1p2): ext4_find_entry:1463: inode #2", FILESYSTEM, "nvme1n1p2", "error"),

@@ -154,3 +154,106 @@ def test_one_program_that_fails_again_and_again_points_to_itself(code, unit):
 def test_what_the_driver_wants_wins_where_it_is_harsher(stated, recovery):
     (event,) = events(Bench().see(xid(1.0, 94, f"pid=7, name=a, Contained: SM (0x1). {stated}")))
     assert event.recovery is recovery
+
+
+def firmware(severity, gpu):
+    head = "{1}[Hardware Error]: "
+    said = ("Hardware error from APEI Generic Hardware Error Source: 1", f"event severity: {severity}",
+            "  section_type: PCIe error", f"  device_id: {pci(gpu)}.0")  # fmt: skip
+    return [head + line for line in said]
+
+
+@pytest.mark.parametrize(("said", "severity"), [("fatal", Severity.ERROR), ("corrected", Severity.INFO)])
+def test_a_pcie_error_that_firmware_reports_is_one_of_the_gpu_that_it_names(said, severity):
+    (event,), _ = seen(*firmware(said, 4))
+    assert (event.code, event.gpu, event.severity, event.count) == ("aer", uuid(4), severity, 1)
+
+
+@pytest.mark.parametrize(
+    ("line", "place"),
+    [
+        (f"{PORT}DPC: containment event, status:0x200d, ERR_FATAL received from {pci(2)}.0", pci(2)),
+        (f"{PORT}DPC: containment event, status:0x1f01 source:0x0000", "0000:00:03"),
+    ],
+)
+def test_a_link_that_the_port_cut_off_to_contain_an_error_is_told_where_it_is(line, place):
+    (event,), _ = seen(line, f"{PORT}DPC: unmasked uncorrectable error detected")
+    assert (event.code, event.pci, event.severity) == ("aer", place, Severity.ERROR)
+
+
+def test_an_error_that_names_nobody_is_of_the_port_that_reports_it_and_counts_once():
+    (event,), _ = seen(
+        f"{PORT}AER: Multiple Correctable error message received from 0000:00:00.0",
+        f"{PORT}PCIe Bus Error: severity=Correctable, type=Data Link Layer, (Transmitter ID)",
+    )
+    assert (event.pci, event.count) == ("0000:00:03", 1)
+
+
+@pytest.mark.parametrize(
+    ("line", "outcome", "severity"),
+    [
+        (f"{PORT}pciehp: Slot(3): Link Down", "link_down", Severity.WARNING),
+        (f"nvidia {pci(2)}.0: can't change power state from D3cold to D0 (config space inaccessible)",
+         "inaccessible", Severity.ERROR),
+        (f"nvidia {pci(2)}.0: Unable to change power state from D3cold to D0, device inaccessible",
+         "inaccessible", Severity.ERROR),
+    ],
+)  # fmt: skip
+def test_a_slot_or_a_gpu_that_is_no_longer_there_is_told(line, outcome, severity):
+    (event,), _ = seen(line)
+    assert (event.code, event.fields["outcome"], event.severity) == ("aer", outcome, severity)
+
+
+@pytest.mark.parametrize("gone", ["xhci_hcd", "snd_hda_intel", "vfio-pci"])
+def test_another_driver_that_finds_its_device_gone_says_nothing_of_the_gpu(gone):
+    assert seen(f"{gone} {pci(2)}.1: can't change power state from D3cold to D0 (config space inaccessible)")[0] == []
+
+
+@pytest.mark.parametrize(
+    "probe",
+    [
+        f"nvidia: probe of {pci(3)}.0 failed with error -1",
+        f"nvidia {pci(3)}.0: probe with driver nvidia failed with error -1",
+    ],
+)
+def test_a_gpu_whose_memory_is_not_mapped_did_not_start_and_a_person_must_look(probe):
+    found, _ = seen(
+        "NVRM: This PCI I/O region assigned to your NVIDIA device is invalid:",
+        f"NVRM: BAR1 is 0M @ 0x0 (PCI:{pci(3)}.0)",
+        probe,
+    )
+    assert {(e.code, e.gpu, e.count, e.recovery) for e in found} == {
+        ("gpu_init_failed", uuid(3), 1, Recovery.INVESTIGATE)
+    }
+    assert found[-1].fields["reason"] == "BAR1 is not mapped"
+
+
+def test_a_probe_that_failed_because_the_gpu_is_off_the_bus_points_to_that():
+    bench = Bench()
+    root = events(bench.see(fallen(1.0, 3)))[0]
+    (failed,) = events(bench.see(record(1.2, f"nvidia: probe of {pci(3)}.0 failed with error -1")))
+    assert (failed.code, failed.cause) == ("gpu_init_failed", root.id)
+
+
+def test_a_dimm_and_a_page_are_told_apart():
+    found, _ = seen(
+        "EDAC MC3: 1 CE memory read error on DIMM_A1 (channel:2)",
+        "EDAC MC3: 1 UE memory read error on DIMM_B1 (channel:2)",
+        "Memory failure: 0x12345: recovery action for dirty LRU page: Recovered",
+    )
+    assert [(e.fields.get("dimm"), e.severity) for e in found] == [
+        ("DIMM_A1", Severity.WARNING),
+        ("DIMM_B1", Severity.ERROR),
+        (None, Severity.ERROR),
+    ]
+
+
+def test_an_adapter_that_refuses_a_command_is_a_warning_and_one_that_is_dead_an_error():
+    found, _ = seen(
+        "mlx5_core 0000:2a:00.0: ACCESS_REG(0x805) op_mod(0x1) failed, status bad operation(0x2)",
+        "mlx5_core 0000:2b:00.0: device's health compromised - reached miss count",
+    )
+    assert [(e.code, e.pci, e.severity) for e in found] == [
+        ("nic_command_failed", "0000:2a:00", Severity.WARNING),
+        ("nic_command_failed", "0000:2b:00", Severity.ERROR),
+    ]
