@@ -148,7 +148,7 @@ GROUP = Group(
             keep="5m",
             summary="A drain has not ended for an hour",
             says="Its requests do not end, or its node does not obey. `corral status` names it; "
-            "`corral drain GPU --force --reason WHY` ends its requests with an error.",
+            "`corral drain GPU --now --reason WHY` ends its requests with an error.",
         ),
         Alert(
             name="CorralRepairStuck",

@@ -95,7 +95,8 @@ class Budget(msgspec.Struct, frozen=True):
 class HoldLine(Line, frozen=True, kw_only=True, tag="hold"):
     """A hold was placed, lifted, refused, or would have been; ``budget``: what had no room for it.
 
-    ``rule``: the code whose rule holds it; ``until``: when it ends by itself (maintenance).
+    ``rule``: the code whose rule holds it; ``until``: when it ends by itself (maintenance). ``since``: when it was
+    placed, if this line only changes one that stands.
     """
 
     id: str
@@ -107,6 +108,12 @@ class HoldLine(Line, frozen=True, kw_only=True, tag="hold"):
     budget: Budget | None = None
     rule: str | None = None
     until: float | None = None
+    since: float | None = None
+
+    @property
+    def stands_since(self) -> float:
+        """When it was placed, however often it was changed since."""
+        return self.at if self.since is None else self.since
 
 
 class Target(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -323,7 +323,7 @@ class DeploymentSeen(Observation, frozen=True, kw_only=True, omit_defaults=True,
 
 
 class Operator(Observation, frozen=True, kw_only=True, omit_defaults=True, tag="operator"):
-    """Something that a person orders."""
+    """Something that a person orders. ``force`` of a ``drain`` also ends one that is under way."""
 
     do: str
     gpu: str | None = None

@@ -20,6 +20,7 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
     deployments: tuple[DeploymentView, ...]
     replicas: tuple[ReplicaView, ...]
     incidents_open: tuple[IncidentLine, ...]
+    incidents_began: dict[str, float] = {}  # when each of them was opened; its `at` is that of its last change
     halted: dict[str, str] = {}  # open incidents on which nothing goes on by itself, and why
     actions_waiting: tuple[ActionLine, ...]
     actions_paused: tuple[ActionLine, ...] = ()  # what would be done, or would wait, were it not for a pause
@@ -179,12 +180,14 @@ class ApprovalBody(msgspec.Struct, frozen=True, kw_only=True):
 class DrainBody(msgspec.Struct, frozen=True, kw_only=True):
     """A GPU, node or replica to be held, replaced elsewhere and drained.
 
-    ``force``: also where a limit of the policy has no room for the hold; and a drain that is under way ends now.
+    ``force``: also where a limit of the policy has no room for the hold. ``now``: a drain of it that is under way ends
+    now, and what is open there with an error.
     """
 
     subject: Subject
     reason: Reason
     force: bool = False
+    now: bool = False
 
 
 class ReleaseBody(msgspec.Struct, frozen=True, kw_only=True):

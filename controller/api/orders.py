@@ -109,6 +109,7 @@ class Orders:
             node=subject.node,
             replica=subject.replica,
             force=body.force,
+            cut_short=body.now,
         )
         return await self._order(call, ask, subject_text(subject))
 

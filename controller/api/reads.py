@@ -119,6 +119,7 @@ class Reads:
             deployments=view.deployments,
             replicas=view.replicas,
             incidents_open=view.incidents,
+            incidents_began=view.began,
             halted=view.halted,
             actions_waiting=tuple(action for action in view.actions if action.state is ActionState.WAITING),
             actions_paused=tuple(filter(pause.is_held_back, view.actions)),

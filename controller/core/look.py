@@ -36,6 +36,7 @@ def view(
         deployments=tuple(_deployment(fleet, fleet.deployments[name], now, seen) for name in sorted(fleet.deployments)),
         replicas=replicas,
         incidents=tuple(ledger.incidents[key] for key in ledger.open_incidents),
+        began=dict(ledger.began_at),
         conditions=tuple(ledger.conditions[key] for key in ledger.open_conditions.values()),
         holds=tuple(ledger.holds.values()),
         actions=tuple(ledger.live()),
@@ -93,7 +94,7 @@ def _gpu(fleet: Fleet, gpu: Gpu, now: float, *, takes: bool) -> GpuView:
         state=words.of_gpu(fleet, identity.uuid, now, phase) or "unknown",
         health=HEALTHY if clear else fleet.health(identity.uuid).value,
         phase=phase.value,
-        fresh=gpu.is_fresh(now),
+        fresh=fleet.is_fresh(gpu, now),
         placeable=takes and is_able(fleet, gpu, now),
         stranded=bool(living) and is_stranded(fleet, identity.uuid),
         holds=() if clear else tuple(fleet.holds_on(identity.uuid)),
@@ -161,7 +162,7 @@ def counts(fleet: Fleet, now: float) -> dict[str, int]:
     in_service = [
         uuid
         for uuid, gpu in gpus.items()
-        if gpu.is_fresh(now) and not fleet.holds_on(uuid) and phase_of(fleet, uuid, now) is Phase.IN_SERVICE
+        if fleet.is_fresh(gpu, now) and not fleet.holds_on(uuid) and phase_of(fleet, uuid, now) is Phase.IN_SERVICE
     ]
     return {
         "total": sum(not fleet.has_left(uuid) for uuid in gpus),

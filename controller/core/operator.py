@@ -134,7 +134,7 @@ def _drain(fleet: Fleet, asked: Asked, now: float) -> Lines:
     elif not runs and not going:
         yield refuse(asked, "no such replica runs", now)
     yield from _send_away(fleet, runs, asked, now)
-    if asked.force:
+    if asked.cut_short:
         yield from _cut_short(fleet, known, asked, now)
 
 
@@ -146,7 +146,7 @@ def _send_away(fleet: Fleet, going: list[Replica], asked: Asked, now: float) -> 
 def _maintain(fleet: Fleet, asked: Asked, now: float) -> Lines:
     """People will be at work on a node: held, drained, and nothing done there until its time is over.
 
-    Said again, with another time or reason, it is the same maintenance.
+    Said again, with another time or reason, it is the same maintenance, and has cordoned nothing more.
     """
     if asked.node is None or asked.node not in fleet.nodes:
         yield refuse(asked, "name a node that is known", now)
@@ -155,15 +155,16 @@ def _maintain(fleet: Fleet, asked: Asked, now: float) -> Lines:
     else:
         said = f"maintenance until {rfc3339(asked.until)[:19]}Z: {asked.reason}"
         known = pause.maintained(fleet, asked.node)
-        line = known or _within_limits(
-            fleet, _held(fleet, replace(asked, owner=pause.MAINTENANCE, reason=said), now), asked, now
-        )
+        held = _held(fleet, replace(asked, owner=pause.MAINTENANCE, reason=said), now)
+        if known is None:
+            line = _within_limits(fleet, held, asked, now)
+        else:
+            line = replace(known, at=now, reason=held.reason, since=known.stands_since, budget=None)
         if line.op == "refused":
             yield line
             return
-        reason = f"{said} ({asked.by})" if asked.by else said
-        if known is None or (known.until, known.reason) != (asked.until, reason):
-            yield replace(line, at=now, until=asked.until, reason=reason)
+        if known is None or (known.until, known.reason) != (asked.until, line.reason):
+            yield replace(line, until=asked.until)
         going = (r for r in fleet.roster.at(asked.node) if fleet.life(r) is Life.RUN and not _is_asked_for(fleet, r))
         yield from _send_away(fleet, list(going), asked, now)
 

@@ -9,10 +9,11 @@ from msgspec.structs import replace
 
 from controller.core.fleet import replicas
 from controller.core.fleet.fleet import Fleet
+from controller.core.fleet.nodes import Gpu
 from controller.core.fleet.replicas import Replica
 from controller.core.repairs.workflow import phase_of
 from vocab.lines import StateLine, Subject, Target
-from vocab.states import ActionKind, Health, Phase, ReplicaState, shown
+from vocab.states import ActionKind, Health, NodeState, Phase, ReplicaState, shown
 
 
 def announce(fleet: Fleet, now: float) -> Iterator[StateLine]:
@@ -37,9 +38,10 @@ def of_gpu(fleet: Fleet, gpu: str, now: float, phase: Phase | None = None) -> st
     """
     known = fleet.gpus[gpu]
     clear, awaited = fleet.is_clear(gpu), known.is_awaited(now)
+    heard = fleet.node_state(known.node) == NodeState.LIVE  # whatever it said last is history if it is not
     word = shown(
         health=Health.HEALTHY if clear else fleet.health(gpu),
-        fresh=awaited or known.is_fresh(now),
+        fresh=heard and (awaited or known.is_fresh(now)),
         held=not clear and bool(fleet.holds_on(gpu)),
         phase=phase or phase_of(fleet, gpu, now),
     )
@@ -53,14 +55,15 @@ def _of_gpu(fleet: Fleet, gpu: str, now: float) -> Iterator[StateLine]:
         known = fleet.gpus[gpu]
         if before is None and known.sampled_at is not None and known.known_at < now:
             before = Health.HEALTHY  # it was shown so, and nothing was said of it
-        yield StateLine(at=now, subject=subject, from_=before, to=to, why=_why_gpu(fleet, gpu, to))
+        yield StateLine(at=now, subject=subject, from_=before, to=to, why=_why_gpu(fleet, known, to))
 
 
-def _why_gpu(fleet: Fleet, gpu: str, to: str) -> str:
+def _why_gpu(fleet: Fleet, gpu: Gpu, to: str) -> str:
     if to == "unknown":
-        return "no reading for too long"
-    reasons = [condition.code for condition in fleet.conditions_on(Subject(gpu=gpu))]
-    reasons += [f"held by {hold.owner}" for hold in fleet.holds_on(gpu)]
+        state = fleet.node_state(gpu.node)
+        return "no reading for too long" if state == NodeState.LIVE else f"its node is {state}"
+    reasons = [condition.code for condition in fleet.conditions_on(Subject(gpu=gpu.identity.uuid))]
+    reasons += [f"held by {hold.owner}" for hold in fleet.holds_on(gpu.identity.uuid)]
     return ", ".join(reasons) or "nothing is wrong with it"
 
 

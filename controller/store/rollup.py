@@ -199,7 +199,7 @@ class _Book:
             self._state(line)
         elif isinstance(line, ActionLine):
             self._action(line)
-        elif isinstance(line, HoldLine) and line.op == "placed":
+        elif isinstance(line, HoldLine) and line.op == "placed" and line.since is None:
             self._count(line, "hold", line.rule or line.owner)
         elif isinstance(line, NoteLine) and line.right is not None:
             self._count(line, "verdict", "right" if line.right else "wrong")

@@ -324,7 +324,7 @@ def _oldest(holds: Iterable[HoldLine]) -> dict[tuple[str, ...], float]:
     found: dict[tuple[str, ...], float] = {}
     for hold in holds:
         owner = (owner_class(hold.owner),)
-        found[owner] = min(hold.at, found.get(owner, hold.at))
+        found[owner] = min(hold.stands_since, found.get(owner, hold.stands_since))
     return found
 
 

@@ -17,8 +17,8 @@ requests and stop. Deployments stay at their floor: without a spare the drain wa
 @click.option("--node", help="Drain a whole node.")
 @click.option("--replica", help="Drain one replica.")
 @click.option("--reason", required=True, help="Why; it is shown to everybody.")
-@click.option("--force", is_flag=True, help="Go over a limit of the policy that has no room for it; end a drain that is"
-              " under way now: open requests end with an error.")  # fmt: skip
+@click.option("--force", is_flag=True, help="Also where a limit of the policy has no room for it.")
+@click.option("--now", is_flag=True, help="End a drain that is under way: open requests end with an error.")
 @dry_run_option
 @url_option
 @json_option
@@ -28,6 +28,7 @@ def command(
     replica: str | None,
     reason: str,
     force: bool,
+    now: bool,
     dry_run: bool,
     url: str,
     as_json: bool,
@@ -38,7 +39,7 @@ def command(
     if len(given) != 1:
         raise click.UsageError("name one GPU, --node NODE or --replica REPLICA")
     subject = {"gpu": find_gpu(url, gpu)} if gpu is not None else given
-    body = {"subject": subject, "reason": reason, "force": force}
+    body = {"subject": subject, "reason": reason, "force": force, "now": now}
     answer = order(url, "POST", "/api/v1/drains", body, dry_run=dry_run, as_json=as_json)
     if answer is None:
         return

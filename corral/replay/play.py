@@ -258,6 +258,7 @@ class Play:
                 reason=order.reason,
                 owner=order.owner,
                 force=order.force,
+                cut_short=order.force,  # in a recording one word is both
                 gpu=order.gpu,
                 node=order.node,
                 deployment=order.deployment,

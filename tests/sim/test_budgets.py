@@ -283,11 +283,11 @@ class Budgets(RuleBasedStateMachine):
         self.world.restart()
         self.world.run(4)
 
-    @rule(name=names, index=st.none() | indexes, force=st.booleans(), after=seconds)
-    def drain(self, name: str, index: int | None, force: bool, after: int) -> None:
+    @rule(name=names, index=st.none() | indexes, force=st.booleans(), cut_short=st.booleans(), after=seconds)
+    def drain(self, name: str, index: int | None, force: bool, cut_short: bool, after: int) -> None:
         """An operator's drain of a GPU or a node."""
         where = {"node": name} if index is None else {"gpu": self.world.nodes[name].gpus[index]}
-        self.world.ask("drain", reason="look", force=force, **where)
+        self.world.ask("drain", reason="look", force=force, cut_short=cut_short, **where)
         self.world.run(after)
 
     @rule(

@@ -305,3 +305,7 @@ class Fleet:
     def node_state(self, node: str) -> str:
         """The node's word; live until said otherwise."""
         return self.ledger.words.get(Subject(node=node), NodeState.LIVE.value)
+
+    def is_fresh(self, gpu: Gpu, now: float) -> bool:
+        """Whether what is known of a GPU is so now: its reading is young enough, and its node is heard."""
+        return gpu.is_fresh(now) and self.node_state(gpu.node) == NodeState.LIVE

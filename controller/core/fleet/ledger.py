@@ -75,6 +75,7 @@ class Ledger:
         self.docket = Docket()
         self.incidents: dict[str, IncidentLine] = {}
         self.open_incidents: dict[str, int] = {}  # with a number that tells which was opened first
+        self.began_at: dict[str, float] = {}  # the open ones: when they were opened, however they have grown since
         self.incidents_of_event: dict[str, list[str]] = defaultdict(list)
         self.incidents_of: dict[Subject, dict[str, None]] = defaultdict(dict)  # open ones
         self.repaired: dict[tuple[Subject, str], list[str]] = defaultdict(list)  # by subject and code: ended conditions
@@ -207,12 +208,14 @@ class Ledger:
             if line.closed_because in LEAVING.values() and line.subject.gpu is not None:
                 self.left_ill[line.subject.gpu] = line.id
             self.open_incidents.pop(line.id, None)
+            self.began_at.pop(line.id, None)
             self.incidents_of[line.subject].pop(line.id, None)
             self.handed_over.pop(line.id, None)
             for key in self.would_of.pop(line.id, ()):
                 self.would_holds.pop(key, None)
         else:
             self.open_incidents.setdefault(line.id, len(self.incidents))
+            self.began_at.setdefault(line.id, line.at)
             self.incidents_of[line.subject][line.id] = None
 
     def _revisions(self, events: tuple[str, ...]) -> dict[str, int]:

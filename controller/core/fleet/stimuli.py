@@ -125,7 +125,8 @@ class Asked(Stimulus, frozen=True, kw_only=True, tag="asked"):
     ``approve``            ``action`` (a waiting one), or ``gpu``/``node``/``incident`` for those that wait there
     ``cancel``             ``action``, or ``gpu``/``node``/``incident`` for its unfinished drains and repairs
     ``release``            ``gpu`` or ``incident``: back to service, whatever the policy says
-    ``drain``              ``gpu``, ``node`` or ``replica``: held, replaced elsewhere, drained
+    ``drain``              ``gpu``, ``node`` or ``replica``: held, replaced elsewhere, drained; with ``cut_short`` what
+                           drains already ends now
     ``set_healthy``        ``gpu``: its conditions are cleared; the next bad signal opens them again
     ``discard_backlog``    nothing: decisions that wait for a budget are cancelled
     ``undo``               ``since_s``, ``rule`` (a code; None: of all): what automation did since is taken back
@@ -139,6 +140,7 @@ class Asked(Stimulus, frozen=True, kw_only=True, tag="asked"):
     reason: str = ""
     owner: str = "operator"
     force: bool = False
+    cut_short: bool = False
     gpu: str | None = None
     node: str | None = None
     pool: str | None = None

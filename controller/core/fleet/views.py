@@ -148,6 +148,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     deployments: tuple[DeploymentView, ...]
     replicas: tuple[ReplicaView, ...]
     incidents: tuple[IncidentLine, ...]  # open ones
+    began: dict[str, float] = {}  # when each of them was opened: its line says when it last changed
     conditions: tuple[ConditionLine, ...]  # open ones
     holds: tuple[HoldLine, ...]  # standing ones
     actions: tuple[ActionLine, ...]

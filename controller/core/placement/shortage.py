@@ -9,7 +9,7 @@ from controller.core.placement.islands import is_known, widest_free
 from controller.core.placement.placement import REQUIRED, is_placeable
 from controller.core.placement.stranded import is_stranded
 from vocab.lines import ActionLine
-from vocab.states import ActionKind, ActionState, Health, NodeState
+from vocab.states import ActionKind, ActionState, Health
 
 
 def no_room(fleet: Fleet, deployment: Deployment, now: float, seen: dict[str, str] | None = None) -> str:
@@ -71,13 +71,12 @@ WORDS = ("lost", "held", "failed", "booting", "unknown", "stranded", "occupied",
 def _obstacle(fleet: Fleet, gpu: Gpu, now: float) -> str:
     uuid = gpu.identity.uuid
     health = fleet.health(uuid)
-    silent = not gpu.is_fresh(now) or fleet.node_state(gpu.node) != NodeState.LIVE
     found = (
         health is Health.LOST,
         bool(fleet.holds_on(uuid)),
         health is Health.FAILED,
         fleet.node(gpu.node).is_booting,
-        silent or not gpu.answers,
+        not fleet.is_fresh(gpu, now) or not gpu.answers,
         is_stranded(fleet, uuid),
         bool(fleet.roster.on(uuid)),
         not is_placeable(fleet, gpu, now),

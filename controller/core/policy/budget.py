@@ -44,7 +44,7 @@ def cordons_of_person(fleet: Fleet, place: Subject, node: str, now: float) -> Bu
 
 def room_at(fleet: Fleet, place: Subject, node: str, now: float) -> float | None:
     """When ``cordons`` that are used up have room for a place again, if nothing more is held; None: never."""
-    times = sorted(hold.at + fleet.settings.limits.window_s + 1.0 for hold in _recent(fleet, now))
+    times = sorted(hold.stands_since + fleet.settings.limits.window_s + 1.0 for hold in _recent(fleet, now))
     nth = bisect_left(times, True, key=lambda at: cordons(fleet, place, node, at) is None)
     return times[nth] if nth < len(times) else None
 
@@ -63,7 +63,8 @@ def cordons_with(fleet: Fleet, holds: Iterable[HoldLine], now: float) -> list[Bu
 
 def _recent(fleet: Fleet, now: float) -> list[HoldLine]:
     since = max(now - fleet.settings.limits.window_s, fleet.ledger.discarded_at)
-    return [hold for hold in fleet.ledger.holds.values() if hold.at > since and not hold.owner.startswith(AGENT)]
+    holds = fleet.ledger.holds.values()
+    return [hold for hold in holds if hold.stands_since > since and not hold.owner.startswith(AGENT)]
 
 
 def _of_node(fleet: Fleet, recent: list[HoldLine], place: Subject, node: str) -> Budget | None:

@@ -138,7 +138,8 @@ async def test_holds_are_counted_by_rule_or_owner_when_they_are_placed(store: St
     from msgspec.structs import replace
 
     hold = replace(showcase.HOLD, at=START, subject=Subject(gpu=uuid(0)), op="placed", rule=None)
-    await tell(store, hold, replace(hold, op="lifted"), replace(hold, op="would_place"))
+    moved = replace(hold, since=hold.at, until=START + 60.0)  # the end of a maintenance
+    await tell(store, hold, moved, replace(hold, op="lifted"), replace(hold, op="would_place"))
     await roll_up(store, START + 1.0)
     assert await table(store, "hold") == {(0, hold.owner): 1.0}
 

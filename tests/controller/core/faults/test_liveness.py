@@ -26,6 +26,25 @@ def test_a_silent_node_is_unknown_after_fifteen_seconds_and_nothing_is_done(make
     assert not [line for line in world.lines if isinstance(line, HoldLine)]
 
 
+def test_the_gpus_of_a_silent_node_are_unknown_as_soon_as_it_is_and_nothing_holds_them(make_world: MakeWorld) -> None:
+    world = make_world(nodes=2)
+    node = world.nodes["n1"]
+    node.silent = True
+    for _ in range(120):
+        world.run(1)
+        seen = {each.node: each for each in world.core.view().nodes}["n1"]
+        expected = "healthy" if seen.state == "live" else "unknown"
+        assert {(gpu.state, gpu.fresh) for gpu in seen.gpus} == {(expected, expected == "healthy")}
+    silent = [line for line in world.lines if isinstance(line, StateLine) and line.to == "unknown"]
+    assert {line.at for line in silent} == {silent[0].at}
+    assert {line.why for line in silent if line.subject.gpu is not None} == {"its node is unknown"}
+    assert world.core.view().counts["in_service"] == len(world.nodes["n2"].gpus)
+    assert not [line for line in world.lines if isinstance(line, HoldLine)]
+    node.silent = False
+    world.run(3)
+    assert {gpu.state for each in world.core.view().nodes for gpu in each.gpus} == {"healthy"}
+
+
 def test_what_runs_on_a_silent_node_is_not_counted_on_when_another_replica_is_to_go(make_world: MakeWorld) -> None:
     world = make_world(Deployment(name="chat", replicas=2, min_ready=1), nodes=2, gpus=1)
     world.nodes["n1"].silent = True

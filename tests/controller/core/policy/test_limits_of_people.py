@@ -9,10 +9,10 @@ from controller.deciding.verdict import verdict
 from tests.controller.core.conftest import MakeWorld
 from tests.sim.world import World
 from vocab.events import rfc3339
-from vocab.lines import HoldLine, NoteLine
+from vocab.lines import ActionLine, HoldLine, NoteLine, Subject
 from vocab.messages import ReplicaStatus
 from vocab.observations import Member
-from vocab.states import ActionKind
+from vocab.states import ActionKind, ActionState
 
 CHAT = Deployment(name="chat", replicas=4, min_ready=3)
 TIGHT = Settings(limits=Limits(cordons=2))
@@ -138,6 +138,29 @@ def test_force_takes_no_deployment_under_its_floor_by_a_drain(make_world: MakeWo
     world.ask("drain", node="n1", reason="fans", force=True)
     world.run(300)
     assert world.ordered(ActionKind.DRAIN) == []
+
+
+def test_a_drain_under_way_goes_on_under_force_and_ends_when_it_is_cut_short(make_world: MakeWorld) -> None:
+    world = make_world(CHAT, nodes=2, gpus=2)
+    going = world.core.view().replicas[0].replica
+    world.ask("drain", replica=going, reason="fans")
+    assert until_ordered(world).subject == Subject(replica=going)
+    world.ask("drain", replica=going, reason="fans", force=True)
+    assert world.actions(ActionKind.DRAIN)[-1].state is ActionState.ORDERED
+    world.ask("drain", replica=going, reason="fans", cut_short=True)
+    (drain,) = {line.id: line for line in world.actions(ActionKind.DRAIN)}.values()
+    assert (drain.state, drain.why) == (ActionState.TIMED_OUT, "cut short by ada: fans")
+    world.ask("drain", replica=going, reason="fans", cut_short=True)
+    assert world.actions(ActionKind.DRAIN)[-1] == drain
+
+
+def until_ordered(world: World) -> ActionLine:
+    """The first drain that is ordered."""
+    for _ in range(60):
+        if ordered := world.ordered(ActionKind.DRAIN):
+            return ordered[0]
+        world.run(1)
+    raise AssertionError("no drain was ordered")
 
 
 def test_an_approval_under_a_floor_is_refused_with_it_and_done_by_force(make_world: MakeWorld) -> None:

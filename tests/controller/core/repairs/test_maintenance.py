@@ -1,5 +1,6 @@
 """A maintenance: one order holds, drains and leaves alone, and it ends by itself at its time, whoever is there then."""
 
+from controller.core.fleet.settings import Limits, Settings
 from controller.core.fleet.stimuli import Deployment
 from controller.core.policy.pause import MAINTENANCE
 from tests.controller.core.conftest import MakeWorld
@@ -39,6 +40,23 @@ def test_a_hold_that_merely_bears_its_name_pauses_nothing(make_world: MakeWorld)
     assert world.core.view().nodes[0].paused is False
     maintain(world)
     assert [hold.until is None for hold in held(world)] == [True, False]
+
+
+def test_one_whose_end_is_moved_has_cordoned_its_node_once(make_world: MakeWorld) -> None:
+    world = make_world(CHAT, nodes=2, settings=Settings(limits=Limits(cordons=1)))
+    world.ask("hold", node="n2", reason="a new cable")
+    world.ask("maintain", node="n1", until=world.now + HOUR, reason="new fans", force=True)
+    (first,) = held(world)
+    assert first.budget is not None
+    world.run(400)
+    maintain(world, 2 * HOUR)
+    (moved,) = held(world)
+    assert (moved.id, moved.stands_since, moved.budget) == (first.id, first.at, None)
+    assert moved.until == world.now + 2 * HOUR
+    world.run(250)
+    assert world.core.view().budgets["cordons of the fleet"].used == 0
+    maintain(world, 3 * HOUR)
+    assert held(world)[0].stands_since == first.at
 
 
 def test_it_ends_at_its_time_by_itself(make_world: MakeWorld) -> None:
