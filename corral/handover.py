@@ -1,5 +1,6 @@
 """A change of shift: what is open, by what comes next, and what has changed. Pure: answers in, sections out."""
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -8,12 +9,14 @@ from typing import Any
 import msgspec
 
 from corral.leave import allowed_by
+from corral.words import places
 from vocab.runbooks import runbook
 
 NOBODY = "nothing to do: Corral watches it"
 WORTH = frozenset({"error", "critical"})
 LOOK = frozenset({"investigate", "contact_support"})  # advice that no repair of Corral's follows
 MOST = 12  # lines of one kind
+_LIFTED = re.compile(r"\blifted on (\S+)")  # in what came of an order about a hold
 
 
 class Handover(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,13 +40,14 @@ def handover(
     events: Sequence[Mapping[str, Any]],
 ) -> Handover:
     """From what the controller answers; ``incidents`` and ``actions``: those that have ended."""
+    gpus = places(fleet)
     return Handover(
         since=since,
         standing=tuple(_standing(fleet)),
         next=_next(fleet),
-        closed=tuple(_closed(each, _gpus(fleet)) for each in incidents if each["at"] >= since),
+        closed=tuple(_closed(each, gpus) for each in incidents if each["at"] >= since),
         done=tuple(_done(actions, since)),
-        ordered=tuple(_ordered(each) for each in audit if each["at"] >= since),
+        ordered=tuple(_ordered(each, gpus) for each in audit if each["at"] >= since),
         seen=tuple(_seen(events)),
     )
 
@@ -68,7 +72,7 @@ def _next(fleet: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     for action in fleet["actions_waiting"]:
         waiting[action.get("incident") or ""].append(action)
     found: dict[str, list[str]] = defaultdict(list)
-    gpus = _gpus(fleet)
+    gpus = places(fleet)
     for incident in fleet["incidents_open"]:
         what = _step(incident, waiting[incident["id"]], fleet)
         found[what].append(_incident(incident, gpus))
@@ -93,11 +97,6 @@ def _step(incident: Mapping[str, Any], waiting: Sequence[Mapping[str, Any]], fle
     return NOBODY
 
 
-def _gpus(fleet: Mapping[str, Any]) -> dict[str, str]:
-    """NODE/INDEX of each GPU that is known."""
-    return {gpu["uuid"]: f"{node['node']}/{gpu['index']}" for node in fleet["nodes"] for gpu in node.get("gpus", ())}
-
-
 def _incident(incident: Mapping[str, Any], gpus: Mapping[str, str]) -> str:
     about = name(incident["subject"])
     return f"{incident['id']} {incident['code']} {incident['severity']} on {gpus.get(about, about)}"
@@ -115,11 +114,19 @@ def _done(actions: Sequence[Mapping[str, Any]], since: float) -> Iterator[str]:
     yield from (f"{count} × {of} {state}" for (of, state), count in sorted(counts.items()))
 
 
-def _ordered(audit: Mapping[str, Any]) -> str:
-    words = f"{stamp(audit['at'])} {audit['actor']}: {audit['act']} {audit['subject']}".rstrip()
+def _ordered(audit: Mapping[str, Any], gpus: Mapping[str, str]) -> str:
+    outcome, subject = str(audit.get("outcome") or ""), str(audit["subject"])
+    lifted = _LIFTED.search(outcome) if subject.startswith("hold:") else None
+    about = f"{_about(subject, gpus)}{f' on {_about(lifted[1], gpus)}' if lifted else ''}"
+    words = f"{stamp(audit['at'])} {audit['actor']}: {audit['act']} {about}".rstrip()
     words = f"{words} ({audit['reason']})" if audit.get("reason") else words
-    outcome = str(audit.get("outcome") or "")
     return f"{words}: {outcome}" if outcome.startswith("refused") else words
+
+
+def _about(subject: str, gpus: Mapping[str, str]) -> str:
+    """A subject of the audit; a GPU as NODE/INDEX where it is known."""
+    kind, _, name = subject.partition(":")
+    return gpus.get(name, subject) if kind == "gpu" else subject
 
 
 def _seen(events: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -1,6 +1,8 @@
 """What the API says, in the words of the command line: a person who typed a command has no use for a path."""
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 # What shows the things of a path, and by which command they are ordered; the longest path that fits counts.
 COMMANDS = {
@@ -50,3 +52,8 @@ def _command(found: re.Match[str]) -> str:
     parts = found[2].strip("/").split("/")
     tries = ("/".join(parts[:count]) for count in range(len(parts), 0, -1))
     return next((f"`{known[each]}`" for each in tries if each in known), "the controller")
+
+
+def places(fleet: Mapping[str, Any]) -> dict[str, str]:
+    """NODE/INDEX of each GPU in the API's answer about the fleet, by UUID: what people call it."""
+    return {gpu["uuid"]: f"{node['node']}/{gpu['index']}" for node in fleet["nodes"] for gpu in node.get("gpus", ())}

@@ -12,6 +12,7 @@ from corral.ask import ask, json_option, url_option, without_login
 from corral.commands.explain import causal, story
 from corral.preview import order
 from corral.terminal import say
+from corral.words import places
 from vocab.errors import InputError, Refused
 from vocab.lines import ActionLine, AnyLine
 from vocab.runbooks import runbook
@@ -31,9 +32,12 @@ def command() -> None:
 def list_(everything: bool, limit: int, url: str, as_json: bool) -> None:
     """Print one incident a line."""
     found = ask(url, "GET", "/api/v1/incidents", state=None if everything else "open", limit=limit)
-    for each in found:
-        say(msgspec.json.encode(each) if as_json else _line(each))
-    if not found and not as_json:
+    if as_json:
+        for each in found:
+            say(msgspec.json.encode(each))
+    elif found:
+        _table(found, places(ask(url, "GET", "/api/v1/fleet")))
+    else:
         say("There are no incidents." if everything else "No incident is open; --all lists closed ones.")
 
 
@@ -42,11 +46,22 @@ def _standing(incident: dict[str, Any]) -> str:
     return "closed" if incident["state"] == "closed" else "open"
 
 
-def _line(each: dict[str, Any]) -> str:
-    at = datetime.fromtimestamp(each["at"], UTC).strftime("%Y-%m-%d %H:%M:%SZ")
-    subject = ", ".join(f"{kind} {name}" for kind, name in each["subject"].items() if name)
+HEAD = ("INCIDENT", "LAST CHANGE", "STATE", "CODE", "SEVERITY", "ABOUT")
+
+
+def _table(incidents: Sequence[dict[str, Any]], gpus: dict[str, str]) -> None:
+    """One a line, each column as wide as it must be."""
+    rows = [HEAD, *(_row(each, gpus) for each in incidents)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        say("  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def _row(each: dict[str, Any], gpus: dict[str, str]) -> tuple[str, ...]:
+    at = datetime.fromtimestamp(each["at"], UTC).strftime("%Y-%m-%d %H:%MZ")
+    about = ", ".join(gpus.get(name, name) for name in each["subject"].values() if name)
     closed = f": {each['closed_because']}" if each.get("closed_because") else ""
-    return f"{each['id']:16} {at}  {_standing(each):8} {each['code']:22} {each['severity']:8} {subject}{closed}"
+    return each["id"], at, _standing(each), each["code"], each["severity"], f"{about}{closed}"
 
 
 SHOW = """Tell one incident's story: evidence, decisions and why, outcomes, verdicts. INCIDENT is its id, or a beginning

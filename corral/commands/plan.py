@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from corral.ask import json_option
+from corral.terminal import say
 
 if TYPE_CHECKING:
     from engine.core.architecture import Architecture
@@ -48,8 +49,8 @@ def command(model: str, gpu: str, context: int, users: int | None, gpus: int | N
     from vocab.catalogue.specs import SPECS, spec_named
 
     if model == "list":
-        click.echo("models: " + ", ".join(KNOWN))
-        click.echo("GPUs:   " + ", ".join(spec.name for spec in SPECS))
+        say("models: " + ", ".join(KNOWN))
+        say("GPUs:   " + ", ".join(spec.name for spec in SPECS))
         return 0
     spec = spec_named(gpu)
     if spec is None:

@@ -13,6 +13,7 @@ from rich.table import Table
 from corral.ask import ask, json_option, url_option
 from corral.leave import allowed_by
 from corral.terminal import columns, say
+from corral.words import places
 
 COLOURS = {
     "healthy": "green",
@@ -125,45 +126,56 @@ def pause_words(pause: dict[str, Any]) -> str:
 
 def _to_do(fleet: dict[str, Any], console: Console) -> None:
     """What is wrong, and what of it waits for people."""
-    places = {gpu["uuid"]: f"{node['node']}/{gpu['index']}" for node in fleet["nodes"] for gpu in node["gpus"]}
+    where_is = places(fleet)
     for incident in fleet["incidents_open"]:
-        where = _about(incident, places, " on ") + _age(incident)
+        where = _about(incident, where_is, " on ") + _stands(incident, fleet.get("incidents_began", {}))
         console.print(f"[red]incident[/] {incident['id']} {incident['code']} {incident['severity']}{escape(where)}")
         if incident["id"] in fleet.get("halted", {}):
             console.print(f"        goes no further by itself: {escape(fleet['halted'][incident['id']])}")
     for action in fleet.get("repairs_running", ()):
-        what = f"{action['of']}{_about(action, places)} {action['state']}{_age(action)}: {action['why']}"
+        what = f"{action['of']}{_about(action, where_is)} {action['state']}{_age(action)}: {action['why']}"
         console.print(f"[cyan]repair[/] {action['id']} {escape(what)}")
     for action in fleet["actions_waiting"]:
         if action["of"] == "start_replica":
             continue  # its deployment says above what it waits for now
-        what = f"{action['of']}{_about(action, places)}: {action['why']}"
+        what = f"{action['of']}{_about(action, where_is)}: {action['why']}"
         console.print(f"[yellow]waiting[/] {action['id']} {escape(what)}")
         allow = allowed_by(action, fleet)
         if allow is not None:
             console.print(f"        allow it with: {escape(allow)}")
     for action in fleet.get("actions_paused", ()):
-        what = f"{action['of']}{_about(action, places)}: {action['why']}"
+        what = f"{action['of']}{_about(action, where_is)}: {action['why']}"
         console.print(f"[yellow]paused[/] {action['id']} {escape(what)}")
 
 
-def _about(line: dict[str, Any], places: dict[str, str], by: str = " of ") -> str:
+def _about(line: dict[str, Any], where_is: dict[str, str], by: str = " of ") -> str:
     """What an action or incident is about, a GPU as NODE/INDEX."""
     name = next((name for name in line.get("subject", {}).values() if name), None)
-    return f"{by}{places.get(name, name)}" if name else ""
+    return f"{by}{where_is.get(name, name)}" if name else ""
+
+
+def _stands(incident: dict[str, Any], began: dict[str, float]) -> str:
+    """How long an incident is open, and when it last changed if that is another thing."""
+    at = incident.get("at")
+    start = began.get(incident["id"], at if incident.get("state") != "updated" else None)
+    told = "" if start is None else f", for {_ago(start)}"
+    if at is None or (start is not None and _ago(at) == _ago(start)):
+        return told
+    return f"{told}, changed {_ago(at)} ago"
 
 
 def _age(line: dict[str, Any]) -> str:
-    """How long ago this last became so: of an incident its start, or what was last added to it."""
-    if line.get("at") is None:
-        return ""
-    since = max(0.0, time.time() - line["at"])
+    """How long this is so."""
+    return "" if line.get("at") is None else f", for {_ago(line['at'])}"
+
+
+def _ago(at: float) -> str:
+    since = max(0.0, time.time() - at)
     unit, name = next((pair for pair in UNITS if since >= 2 * pair[0]), (1, "s"))
-    told = f"{since / unit:.0f} {name}"
-    return f", changed {told} ago" if line.get("state") == "updated" else f", for {told}"
+    return f"{since / unit:.0f} {name}"
 
 
-def _places(fleet: dict[str, Any], replica: dict[str, Any]) -> str:
+def _indices(fleet: dict[str, Any], replica: dict[str, Any]) -> str:
     """The indices of its GPUs."""
     indices = [str(gpu["index"]) for node in fleet["nodes"] for gpu in node["gpus"] if gpu["uuid"] in replica["gpus"]]
     return f"GPU {', '.join(indices)}"
@@ -174,6 +186,6 @@ def _observed(fleet: dict[str, Any], console: Console) -> None:
     for replica in fleet.get("replicas", ()):
         if replica.get("observed"):
             serves = replica.get("serves", True)
-            what = f"{replica['state']}: {replica['model']}" if serves else f"works on {_places(fleet, replica)}"
+            what = f"{replica['state']}: {replica['model']}" if serves else f"works on {_indices(fleet, replica)}"
             told = f"{replica['replica']} {what} by {replica['owner']}"
             console.print(f"[cyan]observed[/] {escape(told)}; Corral never signals it")

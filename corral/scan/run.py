@@ -10,8 +10,8 @@ from agent.kernel.parsed import Parsed
 from agent.kernel.stamps import Stamps, zone
 from corral.jsonl import one_line
 from corral.scan.reader import Reader
-from corral.scan.table import HEADER, line
-from corral.terminal import Out
+from corral.scan.table import header, line
+from corral.terminal import Out, columns
 from vocab.errors import InputError
 from vocab.events import Event, Severity
 
@@ -75,5 +75,5 @@ class _Report:
     def _row(self, event: Event) -> None:
         if not self._began:
             self._began = True
-            self._out.write(HEADER + "\n")
-        self._out.write(line(event) + "\n")
+            self._out.write(header(columns()) + "\n")
+        self._out.write(line(event, columns()) + "\n")

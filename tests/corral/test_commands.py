@@ -178,7 +178,10 @@ def corral(controller: Controller, *arguments: str) -> Result:
 
 
 def test_an_incident_that_has_grown_is_open(controller: Controller) -> None:
-    assert corral(controller, "incident", "list").output.split()[3:5] == ["open", "xid:79"]
+    head, row = corral(controller, "incident", "list").output.splitlines()
+    assert head.split() == ["INCIDENT", "LAST", "CHANGE", "STATE", "CODE", "SEVERITY", "ABOUT"]
+    assert row.split()[3:] == ["open", "xid:79", "critical", "n1/0"]
+    assert len(row) + len("i-0123456789abcdef") - len("i-1") <= 80
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -259,6 +262,13 @@ def test_another_owners_hold_is_refused_with_the_next_step(controller: Controlle
 def test_the_other_orders_reach_the_controller(controller: Controller, arguments: tuple[str, ...], path: str) -> None:
     assert corral(controller, *arguments).exception is None
     assert controller.asked[-1][1] == path
+
+
+@pytest.mark.parametrize("words", [(), ("--force",), ("--now",), ("--force", "--now")])
+def test_force_and_now_of_a_drain_are_two_words(controller: Controller, words: tuple[str, ...]) -> None:
+    assert corral(controller, "drain", "--replica", "chat-1", "--reason", "riser", *words).exception is None
+    body = controller.asked[-1][2]
+    assert (body["force"], body["now"]) == ("--force" in words, "--now" in words)
 
 
 HARMFUL = (
@@ -573,6 +583,14 @@ def test_status_says_where_an_incident_is_how_old_and_which_repairs_run(controll
     output = corral(controller, "status").output
     assert "incident i1 xid:79 critical on n1/0, for 10 min" in output
     assert "repair a2 reset_gpu of n1/1 running, for 10 min: xid:48" in output
+
+
+def test_status_says_since_when_an_incident_is_open_and_not_only_when_it_last_grew(controller: Controller) -> None:
+    grown = {"id": "i1", "code": "xid:79", "severity": "critical", "state": "updated", "at": time.time() - 600}
+    controller.fleet |= {"incidents_open": [grown], "incidents_began": {"i1": time.time() - 5 * 3600}}
+    assert "incident i1 xid:79 critical, for 5 h, changed 10 min ago" in corral(controller, "status").output
+    controller.fleet |= {"incidents_began": {}}  # a controller of the version before
+    assert "incident i1 xid:79 critical, changed 10 min ago" in corral(controller, "status").output
 
 
 def test_status_says_which_incident_is_left_to_a_person_and_why(controller: Controller) -> None:

@@ -4,6 +4,7 @@ where nobody looks."""
 import asyncio
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import click
@@ -79,7 +80,7 @@ ANSWERS: dict[str, Any] = {
 }  # fmt: skip
 TABLES = [
     ("status",), ("top", "--once"), ("events",), ("explain", GPU), ("card", GPU), ("lemons",), ("versions",),
-    ("incident", "list"), ("incident", "show", INCIDENT["id"]), ("handover",), ("maintain", "list"),
+    ("incident", "list"), ("incident", "show", INCIDENT["id"]), ("handover",), ("maintain", "list"), ("plan", "list"),
     ("bundle", "--list"),
     ("token", "list"), ("policy", "history"), ("policy", "status"), ("hold", GPU, "--reason", "x"),
     ("drain", GPU, "--reason", "x"), ("undo", "--since", "1h"),
@@ -154,6 +155,15 @@ def test_what_is_printed_fits_80_columns_without_colours(controller: str, words:
     assert result.stdout.strip()
     assert [line for line in result.stdout.splitlines() if len(line) > 80] == []
     assert "\x1b" not in result.stdout
+
+
+def test_a_fault_in_a_log_is_two_lines_of_80_columns_and_one_into_a_pipe(controller: str, tmp_path: Path) -> None:
+    log = tmp_path / "kern.log"
+    log.write_text(f"2026-06-01T15:55:06.218036+03:00 n kernel: NVRM: Xid (PCI:0000:3b:00): 79, pid=7, {LONG}\n")
+    narrow = run(controller, "scan", str(log)).stdout.splitlines()
+    assert [line.split()[0] for line in narrow] == ["TIME", "LINE", "2026-06-01", "a"]
+    assert max(map(len, narrow)) <= 80
+    assert len(run(controller, "scan", str(log), columns=None).stdout.splitlines()) == 2
 
 
 def test_into_a_pipe_a_line_is_one_line(controller: str) -> None:

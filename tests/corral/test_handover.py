@@ -34,6 +34,8 @@ ACTIONS = [{"of": "reset_gpu", "state": "done", "at": NOW}, {"of": "drain", "sta
 AUDIT = [
     {"at": NOW, "actor": "ada", "act": "hold", "subject": "node:n1", "reason": "fans", "outcome": "hold h1 placed"},
     {"at": NOW, "actor": "bo", "act": "approve", "subject": "action:a1", "reason": "", "outcome": "refused: paused"},
+    {"at": NOW, "actor": "ada", "act": "lift", "subject": "hold:h1", "outcome": "hold h1 lifted on gpu:GPU-1"},
+    {"at": NOW, "actor": "ada", "act": "drain", "subject": "gpu:GPU-1", "reason": "", "outcome": ""},
 ]
 EVENTS = [{"code": "xid:79", "severity": "critical", "injected": False}] * 2
 
@@ -72,6 +74,10 @@ def test_only_what_changed_since_is_told() -> None:
 
 def test_an_order_that_was_refused_is_no_order_that_was_done() -> None:
     assert made().ordered[1].endswith("bo: approve action:a1: refused: paused")
+
+
+def test_an_order_about_a_gpu_or_a_hold_on_one_names_it_as_people_do() -> None:
+    assert [line.split(": ", 1)[1] for line in made().ordered[2:]] == ["lift hold:h1 on n1/3", "drain n1/3"]
 
 
 def test_what_stands_is_told_with_maintenance_and_what_is_short() -> None:
