@@ -8,6 +8,7 @@ and of its memory bandwidth these kernels used; the engine's batch says why.
 from dashboards.board import INCIDENT, Panels, assemble, label_variable, new_board
 from dashboards.panels import BLUE, GREEN, HALF, RED, SHORT, THIRD, WIDE, YELLOW, Query, lines, number, rows, states
 from dashboards.plots import bars
+from dashboards.recorded import new_xids
 
 UID = "corral-gpu"
 GPU = '{node="$node",gpu="$gpu"}'  # series of this GPU; the node comes from discovery
@@ -280,7 +281,7 @@ def _faults() -> Panels:
         bars(
             "Xid errors by code",
             "New errors. Good: none. docs/signals.md says what each code means and what Corral does about it.",
-            (Query(f"increase(corral_gpu_xid_errors_total{GPU}[$__interval]) > 0", "Xid {{xid}}"),),
+            (Query(f"{new_xids('corral_gpu_xid_errors_total', '$__interval', GPU)} > 0", "Xid {{xid}}"),),
             width=THIRD,
         ),
         lines(

@@ -3,6 +3,7 @@
 from dashboards.board import INCIDENT, Panels, assemble, label_variable, new_board
 from dashboards.panels import GREEN, HALF, RED, THIRD, WIDE, YELLOW, Query, lines, number, rows
 from dashboards.plots import bars
+from dashboards.recorded import new_xids
 
 UID = "corral-node"
 NODE = '{node="$node"}'
@@ -155,7 +156,7 @@ def _faults() -> Panels:
             "New errors, by GPU and code. Good: none.",
             (
                 Query(
-                    f"(increase(corral_gpu_xid_errors_total{NODE}[$__interval]) > 0) {INDEX}",
+                    f"({new_xids('corral_gpu_xid_errors_total', '$__interval', NODE)} > 0) {INDEX}",
                     "Xid {{xid}} GPU {{index}}",
                 ),
             ),

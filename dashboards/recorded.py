@@ -1,9 +1,7 @@
 """Series that Prometheus computes beforehand, so that a board over 10,000 GPUs is as quick as one over ten.
 
-A board asks these where it would otherwise read every GPU of the fleet for every point of a curve. What is counted by
-the minute looks back one scrape further than its minute, so that no increment falls between two windows. ``increase``
-takes what was counted in the 60 s between its first and its last scrape for that of all 75 s, 1.25 for each one: hence
-the 0.8, rounded. A row that needs a fleet without faults to be empty is: "> 0".
+A board asks these where it would otherwise read every GPU of the fleet for every point of a curve. A row that needs a
+fleet without faults to be empty is: "> 0".
 """
 
 import json
@@ -30,6 +28,19 @@ class Recorded(msgspec.Struct, frozen=True):
         return f"{self.name}{selector}"
 
 
+def new_xids(counter: str, window: str, selector: str = "") -> str:
+    """By how much a counter of Xids has grown in a window, for each of its series, exactly.
+
+    ``increase`` extrapolates (three errors become four), and of a series that begins it knows nothing: a code that is
+    not declared beforehand begins at 1. Here each window ends where the next one begins. A counter that begins, or
+    begins anew, has grown by all that it says, if its agent was there before; else nobody knows when that was. Seven
+    scrapes may fail.
+    """
+    now, before = f"last_over_time({counter}{selector}[2m])", f"last_over_time({counter}{selector}[2m] offset {window})"
+    was_there = f"last_over_time(corral_gpu_xids_total{selector}[2m] offset {window})"
+    return f"((({now} - {before}) >= 0 or {now}) and on (node, gpu) {was_there})"
+
+
 def _mean(of: str) -> Recorded:
     return Recorded(f"corral:gpu_{of}:avg", f"avg(corral_gpu_{of}_ratio)")
 
@@ -40,10 +51,9 @@ UTILIZATION, SM_ACTIVE, DRAM_ACTIVE, TENSOR_ACTIVE = (
 POWER = Recorded("corral:gpu_power_watts:sum", "sum(corral_gpu_power_watts)")
 DOING = Recorded("corral:gpu_doing:count", "count by (doing) (corral_gpu_activity)")
 TOKENS = Recorded("corral:generation_tokens:rate1m", "sum by (model_name) (rate(vllm:generation_tokens_total[1m]))")
-XIDS = Recorded("corral:xids:increase1m", "sum by (node) (round(increase(corral_gpu_xids_total[1m15s]) * 0.8)) > 0")
+XIDS = Recorded("corral:xids:increase1m", f"sum by (node) {new_xids('corral_gpu_xids_total', '1m')} > 0")
 XID_ERRORS = Recorded(
-    "corral:xid_errors:increase1m",
-    "sum by (node, xid) (round(increase(corral_gpu_xid_errors_total[1m15s]) * 0.8)) > 0",
+    "corral:xid_errors:increase1m", f"sum by (node, xid) {new_xids('corral_gpu_xid_errors_total', '1m')} > 0"
 )
 FIRST_TOKEN = Recorded(
     "corral:replica_first_token_seconds:p95",

@@ -30,8 +30,11 @@ PROMETHEUS_OWN = {
 }
 
 GROWTH = frozenset({"rate", "irate", "increase", "resets"})  # only a counter has these
+GROWN = "increase"  # so is the difference between a counter and itself some time ago
 COUNTED = frozenset({"count", "group"})  # whose result says that series are there, and nothing of their values
 SETS = frozenset({"and", "or", "unless"})
+ONLY_THERE = frozenset({"and", "unless"})  # of the right side it counts only whether it is there
+COMPARED = frozenset({">", ">=", "<", "<=", "==", "!="})
 WHOLE = frozenset({"topk", "bottomk", "limitk"})  # aggregations that keep their input's labels
 TIMES = {"$__range_s": "3600", "$__rate_interval": "4m", "$__interval": "1m", "$__range": "1h"}  # any duration does
 
@@ -100,7 +103,7 @@ class _Reader:
             case promql.VectorSelector():
                 return self._selector(part, under)
             case promql.Call():
-                return self._call(part)
+                return self._call(part, under)
             case promql.AggregateExpr():
                 return self._aggregate(part)
             case promql.BinaryExpr():
@@ -120,8 +123,9 @@ class _Reader:
             self.faults.append(f"{part.name} is not a counter: {under}() of it means nothing")
         return series.labels
 
-    def _call(self, part: promql.Call) -> frozenset[str]:
-        parts = [self.labels(argument, part.func.name) for argument in part.args]
+    def _call(self, part: promql.Call, under: str) -> frozenset[str]:
+        under = under if part.func.name == "last_over_time" else part.func.name
+        parts = [self.labels(argument, under) for argument in part.args]
         texts = [argument.val for argument in part.args if isinstance(argument, promql.StringLiteral)]
         if part.func.name in ("label_replace", "label_join"):
             return parts[0] | {texts[0]}
@@ -140,8 +144,13 @@ class _Reader:
         return inner if str(part.op) in WHOLE else kept
 
     def _binary(self, part: promql.BinaryExpr, under: str = "") -> frozenset[str]:
-        under = under if str(part.op) in SETS else ""
-        left, right = self.labels(part.lhs, under), self.labels(part.rhs, under)
+        op = str(part.op)
+        under = under if op in SETS else ""
+        if op == "-" and _grown(part) is not None:
+            return self.labels(part.lhs, GROWN) | self.labels(part.rhs, GROWN)
+        begins = op == "or" and _grown(part.lhs) is not None and _grown(part.lhs) == _counter(part.rhs)
+        left = self.labels(part.lhs, under)
+        right = self.labels(part.rhs, GROWN if begins else "group" if op in ONLY_THERE else under)
         if part.modifier is not None and part.modifier.matching is not None:
             named = frozenset(part.modifier.matching.labels)
             for side, labels in (("left", left), ("right", right)):
@@ -150,10 +159,42 @@ class _Reader:
         self._need(borrowed, left | right, f"neither side of {part.op} has the label")
         if _is_number(part.lhs):
             return right
-        return left | right if str(part.op) == "or" else left | borrowed
+        return left | right if op == "or" else left | borrowed
 
     def _need(self, named: Iterable[str], there: frozenset[str], saying: str) -> None:
         self.faults.extend(f"{saying} {name}" for name in sorted(set(named) - there))
+
+
+def _bare(part: promql.Expr) -> promql.Expr:
+    """Without parentheses, and without a comparison with a number: it only leaves series out."""
+    while isinstance(part, promql.ParenExpr):
+        part = part.expr
+    if isinstance(part, promql.BinaryExpr) and str(part.op) in COMPARED and _is_number(part.rhs):
+        return _bare(part.lhs)
+    return part
+
+
+def _selected(part: promql.Expr) -> promql.VectorSelector | None:
+    """What a selector, or ``last_over_time`` of one, takes."""
+    if isinstance(part, promql.Call) and part.func.name == "last_over_time":
+        part = part.args[0]
+    part = part.vector_selector if isinstance(part, promql.MatrixSelector) else part
+    return part if isinstance(part, promql.VectorSelector) else None
+
+
+def _counter(part: promql.Expr) -> str | None:
+    found = _selected(_bare(part))
+    return found.name if found is not None and found.offset is None else None
+
+
+def _grown(part: promql.Expr) -> str | None:
+    """The series of which this is the difference between now and some time ago; None if it is anything else."""
+    part = _bare(part)
+    if not isinstance(part, promql.BinaryExpr) or str(part.op) != "-":
+        return None
+    before = _selected(_bare(part.rhs))
+    now = _counter(part.lhs)
+    return now if before is not None and before.offset is not None and before.name == now else None
 
 
 def _is_number(part: promql.Expr) -> bool:

@@ -26,6 +26,8 @@ KNOWN = {
         ('label_replace(power_watts, "card", "$1", "gpu", "GPU-(.*)")', {"node", "gpu", "card"}),
         ("max_over_time((power_watts > 100)[1h:1m])", {"node", "gpu"}),
         ("sum(power_watts) or vector(0)", set()),
+        ("(faults_total - faults_total offset 5m) >= 0 or faults_total", {"node", "gpu", "code"}),
+        ("power_watts and on (node) last_over_time(faults_total[2m])", {"node", "gpu"}),
     ],
 )
 def test_a_sound_expression_has_no_fault_and_its_labels_are_known(expression, labels):
@@ -39,6 +41,9 @@ def test_a_sound_expression_has_no_fault_and_its_labels_are_known(expression, la
         ('power_watts{uuid="x"}', "power_watts has no label uuid"),
         ("faults_total", "faults_total only ever grows"),
         ("rate(power_watts[5m])", "power_watts is not a counter"),
+        ("faults_total - power_watts offset 5m", "faults_total only ever grows"),
+        ("last_over_time(faults_total[5m])", "faults_total only ever grows"),
+        ("power_watts or faults_total", "faults_total only ever grows"),
         ("sum by (rack) (power_watts)", "sum groups by a label that is not there: rack"),
         ("sum by (node) (power_watts) * on (gpu) gpu_info", "the left side of * has no label gpu"),
         ("power_watts * on (gpu) group_left (rack) gpu_info", "neither side of * has the label rack"),

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from dashboards.__main__ import REPOSITORY, generated
-from dashboards.recorded import GROUPS, RECORDED
+from dashboards.recorded import GROUPS, RECORDED, XID_ERRORS, XIDS
 from tests.expressions import catalogue, check, recorded, substitute
 from tests.programs import need
 from tests.units import shown_as
@@ -122,12 +122,11 @@ def test_every_recorded_series_is_on_a_board():
     assert [name for name in RECORDED if name not in asked] == []
 
 
-def test_a_window_counted_by_the_minute_overlaps_the_one_before_by_a_scrape():
-    scrape = yaml.safe_load((REPOSITORY / "deploy/prometheus/prometheus.yml").read_text())["global"]["scrape_interval"]
+def test_what_is_counted_by_the_minute_counts_from_one_evaluation_to_the_next():
     interval, rows = GROUPS["corral-boards-minute"]
-    counted = [row.expr for row in rows if "increase(" in row.expr]
+    counted = [row.expr for row in rows if "xids_total" in row.expr]
     assert counted
-    assert all(f"[{interval}{scrape}]" in expr for expr in counted)
+    assert {found for expr in counted for found in re.findall(r"offset (\w+)", expr)} == {interval}
 
 
 def between(*counts):
@@ -135,28 +134,48 @@ def between(*counts):
     return " ".join(f"_ {count} _" for count in counts)
 
 
-@pytest.mark.parametrize(
-    ("interval", "values", "counted"),
-    [
-        ("15s", "0+0x10 1+0x9 3+0x20", 3),
-        ("5s", between(*[7] * 11, *[8] * 10, *[48] * 20), 41),  # one, and later forty at one time
-    ],
-)
-def test_what_is_counted_by_the_minute_is_counted_once(tmp_path, interval, values, counted):
-    source = {"series": 'corral_gpu_xids_total{node="n1",gpu="GPU-1"}', "values": values}
-    case = {
+def counted(interval, series, recorded, by, *found):
+    """A case of promtool's: what a recorded series comes to in nine minutes."""
+    return {
         "interval": interval,
-        "input_series": [source],
+        "input_series": [{"series": name + '{node="n1",gpu="GPU-1"' + more, "values": v} for name, more, v in series],
         "promql_expr_test": [
             {
-                "expr": "sum_over_time(corral:xids:increase1m[9m])",
+                "expr": f"sum by ({by}) (sum_over_time({recorded}[9m]))",
                 "eval_time": "9m",
-                "exp_samples": [{"labels": '{node="n1"}', "value": counted}],
+                "exp_samples": [{"labels": labels, "value": value} for labels, value in found],
             }
         ],
     }
+
+
+TOTAL = "corral_gpu_xids_total"
+CODES = "corral_gpu_xid_errors_total"
+
+
+def test_xids_are_counted_once_and_exactly(tmp_path):
+    n1 = '{node="n1"}'
+
+    def total(interval, values, count):
+        return counted(interval, [(TOTAL, "}", values)], XIDS.name, "node", *([(n1, count)] if count else ()))
+
+    def code(total, values, *found):
+        series = [(TOTAL, "}", total), (CODES, ',xid="31"}', values)]
+        return counted("15s", series, XID_ERRORS.name, "xid", *(('{xid="31"}', count) for count in found))
+
+    cases = [
+        total("15s", "0+0x10 1+0x9 3+0x20", 3),
+        total("1s", "0x40 3x600", 3),  # scraped more often: three are three
+        total("5s", between(*[7] * 11, *[8] * 10, *[48] * 20), 41),  # one, and later forty at one time
+        total("15s", "7x10 0x3 2x30", 2),  # its agent began anew
+        total("15s", "7x8 _x4 9x30", 2),  # and was not to be had for a minute, meanwhile two came
+        total("15s", "_x20 7x30", 0),  # here it was never asked before: nobody knows when these were
+        code("0x9 1x30", "_x10 1x30", 1),  # the first of its code
+        code("0x9 1x10 3x20", "_x10 1x10 3x20", 3),
+        code("_x20 4x30", "_x20 4x30"),
+    ]
     path = tmp_path / "test.yml"
-    path.write_text(yaml.safe_dump({"rule_files": [str(RULES)], "evaluation_interval": "1m", "tests": [case]}))
+    path.write_text(yaml.safe_dump({"rule_files": [str(RULES)], "evaluation_interval": "1m", "tests": cases}))
     promtool = need("promtool", "apt-get install prometheus")
     done = subprocess.run([promtool, "test", "rules", str(path)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr + done.stdout
