@@ -1,5 +1,6 @@
 """What holds for every test."""
 
+import gc
 import os
 
 import pytest
@@ -9,6 +10,12 @@ import pytest
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that take long come first, so that others run beside them; the order is random otherwise."""
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
+
+
+def pytest_collection_finish() -> None:
+    """What has been imported stays: the garbage collector need not look through it again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -1,7 +1,7 @@
 """The import law: vocab imports nothing of ours, wire only vocab, the three programs only these two."""
 
 import ast
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -22,12 +22,15 @@ IO_MODULES = {"asyncio", "socket", "subprocess", "time", "random", "os", "pathli
 CLOCK = {"vocab/clock.py"}  # the one place of vocab that reads time, behind the Clock protocol
 
 
-def imports(path: Path) -> Iterator[str]:
+@cache
+def imports(path: Path) -> tuple[str, ...]:
+    found: list[str] = []
     for node in ast.walk(ast.parse(path.read_text(), str(path))):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found += (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
-            yield node.module
+            found.append(node.module)
+    return tuple(found)
 
 
 def files(place: str) -> list[Path]:

@@ -65,7 +65,7 @@ class Running:
         async with Client(self.config.address) as client:
             return await client.call("POST", "/api/v1/drills", object, fault)
 
-    async def until(self, holds, within_s=10.0):
+    async def until(self, holds, within_s=60.0):
         async with asyncio.timeout(within_s):
             while not holds():
                 await asyncio.sleep(0.01)
@@ -274,7 +274,7 @@ def test_sigterm_ends_it_cleanly_with_exit_0(tmp_path):
             if "agent runs" in line:
                 break
         process.send_signal(signal.SIGTERM)
-        assert process.wait(10) == 0
+        assert process.wait(60) == 0
         assert "Traceback" not in process.stderr.read()
     finally:
         with contextlib.suppress(ProcessLookupError):

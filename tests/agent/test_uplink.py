@@ -70,7 +70,7 @@ class Link:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
 
-    async def until(self, holds, within_s=10.0):
+    async def until(self, holds, within_s=60.0):
         async with asyncio.timeout(within_s):
             while not holds():
                 await asyncio.sleep(0.01)

@@ -63,7 +63,7 @@ class Node:
 
     async def settle(self) -> Desired:
         """Obey and report until nothing changes any more."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while True:
                 before = self.generation, self.replicas
                 desired = await self.obey()

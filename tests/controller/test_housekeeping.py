@@ -10,7 +10,7 @@ from vocab.events import epoch_s
 
 async def prune(home: House) -> None:
     """Prune once it decides: a clock that leaps a day costs a lease."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not home.inside.conductor.decides:
             await asyncio.sleep(0.01)
     await home.inside.housekeeping.prune()

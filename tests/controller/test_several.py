@@ -60,7 +60,7 @@ async def stores(postgres: Server, name: str) -> AsyncIterator[tuple[Store, Stor
 
 
 async def until(condition: Any) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not await condition():
             await asyncio.sleep(0.02)
 
@@ -117,7 +117,7 @@ async def test_what_waits_in_the_inbox_in_great_number_comes_before_what_its_nod
             last = Submission(batch=batch(event(many + 1), first=many + 1, facts=None))
             told = asyncio.create_task(conductor.submit(last))
             await asyncio.sleep(0)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await asyncio.gather(turn, told)
         assert await texts(home) == [f"fault {number}" for number in range(1, many + 2)]
 
@@ -230,7 +230,7 @@ async def test_who_waits_for_a_turn_that_another_controllers_term_cuts_off_is_se
             async with stores[0].noting() as connection:
                 await shared.resign(connection, 1)
                 assert await shared.take(connection, "new", await shared.look(connection)) == 2
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 with pytest.raises(Deposed):
                     await waits
 
@@ -275,7 +275,7 @@ async def _stand_still(old: Store, new: Store) -> None:
     async with old.deciding() as connection:
         async with new.noting() as other:
             await shared.resign(other, 1)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await Leader(new, "new", SystemClock()).campaign()
         await connection.execute(delete(tables.inbox))
 

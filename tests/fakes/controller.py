@@ -63,7 +63,7 @@ class Controller:
         self.desired = desired
         self._moved.set()
 
-    async def until(self, holds: Callable[["Controller"], bool], within_s: float = 10.0) -> None:
+    async def until(self, holds: Callable[["Controller"], bool], within_s: float = 60.0) -> None:
         """Wait until a batch makes it so."""
         async with asyncio.timeout(within_s), self._came:
             await self._came.wait_for(lambda: holds(self))

@@ -187,8 +187,7 @@ def test_a_limit_that_cannot_be_written_down_lets_nothing_happen(bench, tmp_path
 
 def test_subjects_that_count_no_more_are_forgotten_and_others_are_not(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "limits.json")
-    for number in range(KEPT):
-        assert ledger.charge("start_replica", (f"chat/{number}",), 1000.0) is None
+    assert ledger.charge("start_replica", tuple(f"chat/{number}" for number in range(KEPT)), 1000.0) is None
     assert ledger.charge("start_replica", ("late",), 1000.0 + DAY_S / 2) is None
     assert ledger.charge("start_replica", ("latest",), 1001.0 + DAY_S) is None
     assert len((tmp_path / "limits.json").read_bytes()) < 200

@@ -33,7 +33,7 @@ def folder() -> Iterator[Path]:
 
 
 def plugin(
-    folder: Path, script: str, *arguments: str, timeout_s: float = 5.0, interpreter: str = "/bin/sh"
+    folder: Path, script: str, *arguments: str, timeout_s: float = 60.0, interpreter: str = "/bin/sh"
 ) -> PluginSource:
     path = folder / "check"
     path.write_text(f"#!{interpreter}\n{script}\n")
@@ -117,7 +117,7 @@ async def test_a_child_in_a_session_of_its_own_does_not_escape(folder, last):
 async def test_an_agent_that_stops_ends_what_runs(folder):
     mark = str(folder / "check")
     async with running(plugin(folder, "sleep 300\ntrue")):
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not runs(mark):
                 await asyncio.sleep(0.01)
     assert await gone(mark)
@@ -130,7 +130,7 @@ def runs(mark: str) -> bool:
 
 async def gone(mark: str) -> bool:
     """Whether none does any more; a killed one is there until somebody has waited for it."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while runs(mark):
             await asyncio.sleep(0.01)
     return True

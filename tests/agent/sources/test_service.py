@@ -36,7 +36,7 @@ def systemctl(tmp_path: Path) -> Path:
     return path
 
 
-def source(systemctl: Path, *, timeout_s: float = 10.0) -> ServiceSource:
+def source(systemctl: Path, *, timeout_s: float = 60.0) -> ServiceSource:
     proc = systemctl.parent / "proc"
     return ServiceSource("n1", SystemClock(), systemctl=str(systemctl), proc=proc, period_s=0.05, timeout_s=timeout_s)
 
@@ -76,7 +76,7 @@ def begin(systemctl: Path, ago_s: float) -> None:
 
 
 async def until(holds):
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not holds():
             await asyncio.sleep(0.01)
 

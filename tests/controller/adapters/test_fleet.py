@@ -17,7 +17,7 @@ from vocab.messages import ReplicaStatus
 from vocab.observations import Member, Owner
 from vocab.states import Level
 
-WAIT_S = 20.0
+WAIT_S = 60.0
 POD = "chat-7d9f8-abcde"
 
 

@@ -25,7 +25,7 @@ from vocab.lines import ActionLine, Subject
 from vocab.observations import Owner
 from vocab.states import ActionKind, ActionState
 
-WAIT_S = 20.0
+WAIT_S = 60.0
 GPU = "GPU-0001"
 REAL = os.environ.get("KUBECONFIG")
 KUBECTL = shutil.which("kubectl")

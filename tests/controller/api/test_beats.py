@@ -74,7 +74,7 @@ async def test_a_heartbeat_that_stirs_something_is_heard_once_and_waits_for_it(t
     async with house(tmp_path, clock=clock, make_core=real_core) as home:
         await home.post("agent/batch", batch())
         clock.advance(3600.0)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while (await home.get("fleet"))["nodes"][0]["state"] != "unknown":
                 await home.post("pause", {"reason": "time passes at the next turn"})
         assert await beat(home) == (200, False)

@@ -189,7 +189,7 @@ async def test_an_incident_is_closed_with_a_verdict_that_counts_for_its_rule(tmp
 
 async def shows(home: House, version: str) -> None:
     """Wait until this controller works by a policy."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while (await home.get("policy"))["version"] != version:
             await asyncio.sleep(0.02)
 

@@ -56,7 +56,7 @@ async def test_a_batch_may_be_larger_than_an_order(tmp_path: Path) -> None:
 
 async def test_a_body_that_does_not_come_is_given_up(tmp_path: Path) -> None:
     clock = VirtualClock(1_796_000_000.0)
-    async with house(tmp_path, clock=clock) as home, asyncio.timeout(20):
+    async with house(tmp_path, clock=clock) as home, asyncio.timeout(60):
         row = Route(method="POST", path="/slow", name="slow", summary="", run=home.get, body=dict, answer_s=0.1)
         app = make_app(ready=lambda: (True, ""), metrics=home.inside.export)
         add_routes(app, [row])
@@ -112,7 +112,7 @@ async def test_what_is_refused_before_we_see_it_is_a_problem_too(tmp_path: Path,
         host, port = home.base.removeprefix("http://").split(":")
         reader, writer = await asyncio.open_connection(host, int(port))
         writer.write(sent)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             head, _, body = (await reader.read()).partition(b"\r\n\r\n")
         writer.close()
         assert b" 400 " in head.splitlines()[0]

@@ -14,7 +14,7 @@ from vocab.errors import Unreachable
 
 async def until(home: House, *, ready: bool) -> str:
     """Poll readiness until it is as wanted; the reason that it gives."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             status, text, _ = await home.raw("GET", "/readyz")
             if (status == 200) is ready:

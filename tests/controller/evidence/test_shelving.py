@@ -74,7 +74,7 @@ async def joined(home: House, address: str) -> Node:
     node.facts = msgspec.structs.replace(node.facts, address=address)
     await node.send()
     await node.settle()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             async with home.inside.store.reading() as connection:
                 if "bundles" in {row.name for row in await connection.execute(counters.select())}:

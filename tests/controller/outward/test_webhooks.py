@@ -83,7 +83,7 @@ async def begun(home: Any) -> Node:
     node = Node(home)
     await node.send()
     await node.settle()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while "webhook:tickets" not in await _counters(home):
             await asyncio.sleep(0.02)
     return node

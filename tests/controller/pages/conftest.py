@@ -12,7 +12,7 @@ import pytest_asyncio
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 from msgspec.structs import replace
-from playwright.async_api import Browser, BrowserContext, Page, async_playwright
+from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
 
 from controller.config import DeploymentConfig
 from controller.deciding.mind import real_core
@@ -22,6 +22,9 @@ from tests.programs import need
 from vocab.messages import GpuStatus, ReplicaStatus
 from vocab.observations import GpuSample, Member, Owner
 from vocab.readings import Readings
+
+PATIENCE_MS = 60_000  # of a loaded machine
+expect.set_options(timeout=PATIENCE_MS)
 
 FLAGS = (
     "--no-sandbox",
@@ -112,7 +115,7 @@ class Site:
         context = await self.context(role, **options)
         wrong: list[str] = []
         page = await context.new_page()
-        page.set_default_timeout(60_000)
+        page.set_default_timeout(PATIENCE_MS)
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.on("console", lambda said: wrong.append(said.text) if "Content Security Policy" in said.text else None)
         try:

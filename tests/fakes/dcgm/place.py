@@ -14,7 +14,7 @@ from tests.fakes.dcgm.host import FakeHost
 HERE = Path(__file__).parent
 BINDINGS, HOST = "DCGM_BINDINGS", "DCGM_HOST"
 PORT = 5555  # of a host engine, where DCGM_HOST names none
-LIMIT_S = 20
+LIMIT_S = 60
 
 
 class Place(msgspec.Struct, frozen=True):

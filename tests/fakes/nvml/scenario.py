@@ -8,7 +8,7 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
-LIMIT_S = 20
+LIMIT_S = 60
 
 PRELUDE = """
 import ctypes, json, sys

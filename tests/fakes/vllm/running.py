@@ -29,7 +29,7 @@ class Vllm:
     def pid(self) -> int:
         return self.process.pid
 
-    async def up(self, within_s: float = 20.0) -> "Vllm":
+    async def up(self, within_s: float = 60.0) -> "Vllm":
         async with asyncio.timeout(within_s), aiohttp.ClientSession() as session:
             while True:
                 with suppress(aiohttp.ClientError):
