@@ -1,7 +1,7 @@
 """The fleet as its logs and metrics show it: nodes, GPUs, and all that was said, in the order in which it happened."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 from msgspec.structs import replace
@@ -15,6 +15,7 @@ from vocab.observations import GpuIdentity
 from vocab.states import Level
 
 Said = tuple[float, Event | NodeFacts]
+SAME_S = 120.0  # the gauge is collected each 30 s and scraped each 15 s or 60 s after the line
 
 
 class Board(msgspec.Struct, frozen=True):
@@ -31,10 +32,18 @@ class Board(msgspec.Struct, frozen=True):
 class Fleet:
     """What is known of the fleet. ``boards``: all that metrics name; a node with some of them has no others.
 
-    ``gpus_per_node``: how many any other node is taken to have where nothing shows more.
+    ``gpus_per_node``: how many any other node is taken to have where nothing shows more. ``began``: when metrics say
+    that a node's driver was loaded anew; of a node with a log that log says it.
     """
 
-    def __init__(self, findings: Iterable[Finding], boards: Iterable[Board] = (), gpus_per_node: int = 8) -> None:
+    def __init__(
+        self,
+        findings: Iterable[Finding],
+        boards: Iterable[Board] = (),
+        gpus_per_node: int = 8,
+        began: Mapping[str, Iterable[float]] | None = None,
+    ) -> None:
+        self._began = {} if began is None else began
         self.gpus: dict[str, Gpu] = {}
         self.assumed = 0
         self._expected: dict[str, int] = defaultdict(lambda: gpus_per_node)
@@ -105,10 +114,12 @@ class Fleet:
         )
         return NodeFacts(node=node, boot_id=boot, gpus=identities, level=Level.REPAIR, period_s=0.0)
 
-    def said(self) -> list[Said]:
-        """Events and boots, in order."""
+    def said(self, xids: Iterable[Event] = ()) -> list[Said]:
+        """Events and boots, in order. ``xids``: what metrics tell of, and counts where the logs do not tell of it."""
         first = {facts.node: facts for facts in self.facts()}
-        found: list[tuple[float, int, Event | NodeFacts]] = [(at, 1, event) for at, event in self._events()]
+        logged = list(self._events())
+        events = [*logged, *self._unlogged(xids, logged)]
+        found: list[tuple[float, int, Event | NodeFacts]] = [(at, 1, event) for at, event in events]
         for name, facts in first.items():
             found += [(at, 0, replace(facts, boot_id=boot)) for at, boot in self._boots(name)[1:] if at is not None]
         return [(at, said) for at, _, said in sorted(found, key=lambda each: each[:2])]
@@ -117,8 +128,24 @@ class Fleet:
         """By node, when it booted while its log was kept, in order."""
         return {name: [at for at, _ in self._boots(name)[1:] if at is not None] for name in self._of}
 
+    def _unlogged(self, xids: Iterable[Event], logged: Iterable[tuple[float, Event]]) -> Iterator[tuple[float, Event]]:
+        known: dict[tuple[str | None, str], list[float]] = defaultdict(list)
+        for at, event in logged:
+            known[event.gpu, event.code].append(at)
+        for event in xids:
+            at = epoch_s(event.at or "")
+            if not any(abs(at - before) <= SAME_S for before in known[event.gpu, event.code]):
+                yield at, replace(event, boot_id=self._boot_at(event.node, at))
+
+    def _boot_at(self, name: str, at: float) -> str | None:
+        """In which boot a node was then."""
+        boots = [boot for began, boot in self._boots(name) if began is None or began <= at]
+        return boots[-1] if boots else None
+
     def _boots(self, name: str) -> list[tuple[float | None, str]]:
         found = [boot for node in self._nodes.get(name, ()) for boot in node.boots]
+        if name not in self._nodes:
+            found = [(None, f"{name}, before"), *((at, f"{name}, from {at:.0f}") for at in self._began.get(name, ()))]
         return sorted(found, key=lambda boot: (boot[0] is not None, boot[0] or 0.0))
 
     def _events(self) -> Iterator[tuple[float, Event]]:

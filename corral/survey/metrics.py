@@ -13,10 +13,11 @@ import msgspec
 
 from agent.judge import Judge
 from agent.sources.dcgm_fields import FIELDS, reading
-from agent.sources.exporter_names import INDEX, MODEL, NUMBERS, PCI, UUID
+from agent.sources.exporter_names import ENERGY, INDEX, MODEL, NUMBERS, PCI, UUID, XID
 from corral.ask import tls, token
+from corral.survey import xids
 from corral.survey.fleet import Board
-from corral.survey.prometheus import DAY_S, Asked, Series, Tell
+from corral.survey.prometheus import DAY_S, Asked, Series, Tell, whole
 from corral.survey.report import Engine, Gpu, Idle, Usage
 from vocab.activity import Doing, activity
 from vocab.events import Event
@@ -28,6 +29,7 @@ from wire.client import Client
 
 STEPS = 720  # of the whole time
 LEAST_STEP_S = 300.0
+BEFORE_S = 3600.0  # a boot takes less: the energy counted since the driver was loaded is compared over so long
 ROWS = {row.field: row for row in FIELDS}
 USED = (203, 1002, 1004, 1005, 155, 164)  # utilization, SM, tensor and DRAM activity, power and its limit
 STATES = (395, 396, 389, 346, 392)  # row remaps failed and pending, no spare rows, SRAM threshold, pages to be retired
@@ -46,24 +48,62 @@ VLLM = {
 
 
 class Metrics(msgspec.Struct, frozen=True):
-    """What a Prometheus says: the GPUs that it knows, how they were used, and faults that stand now."""
+    """What a Prometheus says: the GPUs that it knows, how they were used, and faults that stand now.
+
+    ``xids``: those that the gauge of the last one has shown. ``boots``: when the driver of a node was loaded anew.
+    """
 
     boards: tuple[Board, ...]
     usage: Usage
     events: tuple[Event, ...]
+    xids: tuple[Event, ...] = ()
+    boots: dict[str, list[float]] = {}
 
 
 async def used(url: str, now: float, days: float, tell: Tell) -> Metrics:
     """Ask the Prometheus at ``url``. Raises Unreachable, InputError or Refused."""
     step = max(LEAST_STEP_S, math.ceil(days * DAY_S / STEPS))
     async with Client(url, token=token(TOKEN), tls=tls(url)) as client:
-        asked = Asked(client, now, days, step, (len(USED) + len(VLLM)), tell)
+        asked = Asked(client, now, days, step, len(USED) + len(VLLM) + 2, tell)
         fields = {field: await asked.over_time(_names(field), LABELS) for field in USED}
         states = {field: await asked.now(_names(field), LABELS) for field in STATES}
         engines = {key: await asked.over_time(names, "instance,model_name") for key, names in VLLM.items()}
-    boards = _boards([*fields.values(), *states.values()])
+        gauge = await asked.changing(_names(XID), LABELS, UUID)
+        fell = await asked.moments(f"{_highest(ENERGY)} < {_highest(ENERGY, f' offset {BEFORE_S:.0f}s')}")
+    boards = _boards([*fields.values(), *states.values(), [series for _, series in gauge]])
     usage = _usage(client.base, step, boards, fields, engines)
-    return Metrics(boards=tuple(boards.values()), usage=usage, events=tuple(_faults(boards, states, now)))
+    return Metrics(
+        boards=tuple(boards.values()),
+        usage=usage,
+        events=tuple(_faults(boards, states, now)),
+        xids=tuple(xids.judged(boards, _xids(boards, gauge, fields))),
+        boots=xids.boots(boards, {uuid: dict(points) for uuid, points in _by_gpu(boards, fell).items()}, step),
+    )
+
+
+def _highest(field: int, offset: str = "") -> str:
+    return f"max by ({LABELS}) ({whole(_names(field))}{offset})"
+
+
+def _by_gpu(boards: Mapping[str, Board], series: Iterable[Series]) -> dict[str, list[tuple[float, float]]]:
+    """All points of each GPU, whichever labels they came with."""
+    found: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    for labels, points in series:
+        if (uuid := _label(labels, UUID)) in boards:
+            found[str(uuid)] += points
+    return found
+
+
+def _xids(
+    boards: Mapping[str, Board], gauge: list[tuple[float, Series]], fields: Mapping[int, list[Series]]
+) -> dict[str, list[xids.Found]]:
+    seen = _by_gpu(boards, (series for field in fields.values() for series in field))
+    begun = _by_gpu(boards, ((labels, [(since, 0.0)]) for since, (labels, _) in gauge))
+    found = {}
+    for uuid, points in _by_gpu(boards, (series for _, series in gauge)).items():
+        seen_from = min((at for at, _ in seen.get(uuid, ())), default=math.inf)
+        found[uuid] = list(xids.xids(points, max(seen_from, min(begun[uuid])[0])))
+    return {uuid: told for uuid, told in found.items() if told}
 
 
 def _names(field: int) -> str:

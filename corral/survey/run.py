@@ -20,6 +20,7 @@ from corral.survey.metrics import Metrics, used
 from corral.survey.report import Survey
 from corral.survey.study import Finding, decoded, study
 from vocab.errors import InputError
+from vocab.events import epoch_s
 from vocab.states import Level
 
 Tell = Callable[[str, int, int], None]  # what is done, how many of how many
@@ -108,10 +109,12 @@ def _judged(
     now: float,
     tell: Tell,
 ) -> Survey:
-    fleet = Fleet(found, metrics.boards if metrics else (), wish.gpus_per_node)
-    said = [*fleet.said(), *((now, event) for event in (metrics.events if metrics else ()))]
+    boards, boots = (metrics.boards, metrics.boots) if metrics else ((), {})
+    fleet = Fleet(found, boards, wish.gpus_per_node, boots)
+    xids, standing = (metrics.xids, metrics.events) if metrics else ((), ())
+    said = [*fleet.said(xids), *((now, event) for event in standing)]
     facts = fleet.facts()
-    times = [now] if metrics is not None and metrics.events else []
+    times = [now, *(epoch_s(event.at) for event in xids if event.at)] if xids or standing else []
     times += [at for finding in found for at in (finding.first, finding.last) if at is not None]
     since, until = (min(times), max(times)) if times else (None, None)
     judgement = None

@@ -8,8 +8,10 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+from corral.survey.fleet import Fleet
 from corral.survey.metrics import Metrics, used
 from vocab.errors import Unreachable
+from vocab.events import epoch_s
 
 NOW = 1_796_000_000.0
 VALUES = {  # by metric, of a GPU that computes, one that only looks busy, and one that idles
@@ -26,9 +28,23 @@ def labels(number: int) -> dict[str, str]:
     return {"UUID": f"GPU-{number}", "gpu": str(number), "Hostname": "n1", "modelName": "NVIDIA H100 80GB HBM3"}
 
 
+LAST = {0: 31, 3: 13, 5: 79, 40: 79, 60: 0, 61: 79}  # the gauge of GPU-1: from which minute of the second day on
+
+
+def shown(start: float) -> list[list[object]]:
+    return [[start + 60 * minute, str(LAST[max(each for each in LAST if each <= minute)])] for minute in range(90)]
+
+
 async def answer(request: web.Request) -> web.Response:
     query = request.query["query"]
     rows = []
+    if "DCGM_FI_DEV_XID_ERRORS" in query:
+        gauge = {"metric": labels(1) | {"err_code": "79"}, "values": [] if "by (" in query else shown(NOW - 86_400)}
+        second = request.query["time"] == f"{NOW:.0f}"
+        return web.json_response({"status": "success", "data": {"result": [gauge] if second else []}})
+    if "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION" in query:
+        fell = [{"metric": labels(number), "values": [[NOW - 43_200, "1"]]} for number in (0, 1)]
+        return web.json_response({"status": "success", "data": {"result": fell}})
     for name, values in VALUES.items():
         if re.search(rf"[\"|]{name}[\"|]", query):
             rows += [{"metric": labels(number), "values": points(request, value), "value": [NOW, str(value)]}
@@ -68,6 +84,15 @@ async def test_a_remap_that_failed_is_judged_as_the_agent_would(metrics: Metrics
     assert [(event.gpu, event.code) for event in metrics.events if event.severity != "info"] == [
         ("GPU-2", "remap_failed")
     ]
+
+
+async def test_a_change_of_the_gauge_of_xids_is_one_that_a_boot_ends(metrics: Metrics) -> None:
+    told = [(event.gpu, event.code, round(epoch_s(event.at or "") - (NOW - 86_400))) for event in metrics.xids]
+    assert told == [("GPU-1", "xid:13", 180), ("GPU-1", "xid:79", 300), ("GPU-1", "xid:79", 3660)]
+    assert metrics.boots == {"n1": [NOW - 43_200]}
+    made = Fleet((), metrics.boards, began=metrics.boots)
+    said = [(at, one.boot_id) for at, one in made.said(metrics.xids)]
+    assert [boot for _, boot in said] == ["n1, before"] * 3 + [f"n1, from {NOW - 43_200:.0f}"]
 
 
 async def test_an_engine_without_requests_is_empty(metrics: Metrics) -> None:
