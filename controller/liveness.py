@@ -12,7 +12,6 @@ import aiohttp
 from controller.core.fleet.stimuli import Reached
 from controller.deciding.conductor import Conductor, Submission
 from vocab.errors import CorralError, Unreachable
-from vocab.states import NodeState
 from wire.client import Client
 
 LOOK_S = 5.0
@@ -30,9 +29,8 @@ class Liveness:
         """Look until cancelled."""
         while True:
             await asyncio.sleep(LOOK_S)
-            view = self._conductor.look()
-            silent = [node for node in view.nodes if node.state != NodeState.LIVE and node.address] if view else []
-            await asyncio.gather(*(self._look_at(node.node, node.address) for node in silent))
+            silent = self._conductor.silent()
+            await asyncio.gather(*(self._look_at(node, address) for node, address in silent.items()))
 
     async def _look_at(self, node: str, address: str) -> None:
         seen = Reached(of=node, by=self._conductor.name, ok=await _answers(address, self._tls))

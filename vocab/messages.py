@@ -87,7 +87,7 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     units: tuple[str, ...] = ()  # of the site, that it may stop and start: by name or template
 
 
-class GpuStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class GpuStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):  # in no cycle
     """The latest readings of one GPU for the page; ``error`` when it cannot be read."""
 
     gpu: str

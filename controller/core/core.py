@@ -193,6 +193,10 @@ class Core:
         """Draw so much of the next ``view`` already, in nodes."""
         self._album.draw(self._now, most)
 
+    def silent(self) -> dict[str, str]:
+        """The nodes that are not live, each with the address of its agent; those that never gave one are left out."""
+        return look.silent(self._fleet)
+
     def versions(self) -> matrix.Matrix:
         """Which versions run where."""
         return matrix.matrix(self._fleet)

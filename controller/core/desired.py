@@ -63,12 +63,16 @@ def _shadowed(fleet: Fleet, node: str) -> tuple[str, ...]:
 def _healthy(fleet: Fleet, node: str) -> dict[str, float]:
     """The GPUs that a person called healthy: the node's agent looks at them anew."""
     at = fleet.ledger.healthy_at
+    if not at:
+        return {}
     found = (gpu.identity.uuid for gpu in fleet.gpus_at(node))
     return {uuid: at[Subject(gpu=uuid)] for uuid in found if Subject(gpu=uuid) in at}
 
 
 def _holds(fleet: Fleet, node: str) -> tuple[HoldSpec, ...]:
-    subjects = [Subject(node=node), *(Subject(gpu=gpu.identity.uuid) for gpu in fleet.gpus_at(node))]
+    held = fleet.ledger.marked["gpu"]
+    uuids = (gpu.identity.uuid for gpu in fleet.gpus_at(node)) if held else ()
+    subjects = [Subject(node=node), *(Subject(gpu=uuid) for uuid in uuids if uuid in held)]
     found = [
         HoldSpec(id=hold.id, gpu=hold.subject.gpu, owner=hold.owner, reason=hold.reason)
         for subject in subjects

@@ -17,7 +17,7 @@ from controller.core.replicas import restart
 from vocab.activity import activity
 from vocab.lines import FinalLine, Subject
 from vocab.readings import Readings
-from vocab.states import Health, Level, Phase
+from vocab.states import Health, Level, NodeState, Phase
 
 HEALTHY = Health.HEALTHY.value
 
@@ -49,6 +49,13 @@ def view(
         budgets=budget.now_used(fleet, now),
         counts=counted,
     )
+
+
+def silent(fleet: Fleet) -> dict[str, str]:
+    """The nodes that are not live, each with the address of its agent."""
+    words = fleet.ledger.words
+    known = (node.facts for node in fleet.nodes.values() if words.get(Subject(node=node.name)) != NodeState.LIVE)
+    return {facts.node: facts.address for facts in known if facts is not None and facts.address}
 
 
 def halted(fleet: Fleet) -> dict[str, str]:

@@ -91,6 +91,10 @@ class Conductor:
         """The fleet as last seen on disk, without waiting; None if it never was."""
         return self._shown.look()
 
+    def silent(self) -> dict[str, str]:
+        """The addresses of agents that are not heard, by node. For this, no picture of the fleet is drawn."""
+        return self.mind.core.silent()
+
     async def draw(self) -> None:
         """Keep what is looked at nearly drawn, until cancelled."""
         await self._shown.draw()

@@ -100,6 +100,9 @@ class PlainCore(Core):
         )
         return Desired(node=node, epoch=0, generation=0, level=Level.OBSERVE, paused=self.paused, holds=holds)
 
+    def silent(self) -> dict[str, str]:
+        return {}
+
     def untold(self) -> None:
         return None
 

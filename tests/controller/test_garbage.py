@@ -6,6 +6,9 @@ from collections.abc import Iterator
 import pytest
 
 from controller import garbage
+from controller.core.core import Core
+from controller.deciding import ingest
+from tests.bench.fleet_load import batch, first
 
 
 class Ring:
@@ -21,6 +24,17 @@ def put_back() -> Iterator[None]:
     yield
     gc.callbacks[:] = before
     gc.unfreeze()
+
+
+def test_what_heartbeats_bring_and_what_is_drawn_of_it_is_nothing_to_walk_over() -> None:
+    core = Core()
+    for raw in (first("n1", 2), batch("n1", gpu=0, readings=2)):
+        for stimulus in ingest.stimuli(ingest.decode_batch.decode(raw), []):
+            core.see(stimulus, 1_796_000_000.0)
+    (node,) = core.view().nodes
+    statuses = [core._fleet.gpus[gpu.uuid].status for gpu in node.gpus]
+    assert all(status is not None and status.readings is not None for status in statuses)
+    assert not any(map(gc.is_tracked, (node, *node.gpus, *statuses)))
 
 
 @pytest.mark.usefixtures("put_back")

@@ -8,12 +8,10 @@ from collections.abc import Iterator
 
 from controller.core.faults import conditions
 from controller.core.fleet.fleet import Fleet
+from controller.core.fleet.ledger import FLEET, TOO_MUCH
 from controller.core.fleet.names import condition_id
-from vocab.lines import ConditionLine, NoteLine, Subject
+from vocab.lines import ConditionLine, NoteLine
 from vocab.states import ClearsOn
-
-TOO_MUCH = "too_much_sick"
-FLEET = Subject()
 
 
 def judge(fleet: Fleet, now: float) -> Iterator[ConditionLine | NoteLine]:

@@ -8,9 +8,9 @@ Nor is one that we boot ourselves, until that order's time is over: its silence 
 from collections.abc import Generator, Iterator
 
 from controller.core.faults import conditions
-from controller.core.faults.doubt import TOO_MUCH
 from controller.core.fleet.fleet import Fleet
 from controller.core.fleet.kinds import STARTED, WIDE
+from controller.core.fleet.ledger import TOO_MUCH
 from controller.core.fleet.nodes import Node
 from controller.core.fleet.settings import AT_ONCE_S, OBSERVERS_FOR_LOST
 from vocab.events import Event, Source, event_id, rfc3339

@@ -15,7 +15,7 @@ from controller.core.fleet.claims import uuid_of
 from controller.core.fleet.free import Free
 from controller.core.fleet.inventory import Inventory
 from controller.core.fleet.ladder import needs_repair
-from controller.core.fleet.ledger import FLEET, Ledger
+from controller.core.fleet.ledger import FLEET, TOO_MUCH, Ledger
 from controller.core.fleet.managers import Managers
 from controller.core.fleet.nodes import Gpu, Node
 from controller.core.fleet.patience import Patience
@@ -29,7 +29,17 @@ from controller.core.fleet.versions import Versions, parts_of
 from controller.core.fleet.work import Work
 from vocab.catalogue.row import CodeRow
 from vocab.events import Event, Recovery, Scope
-from vocab.lines import ActionLine, AnyLine, ConditionLine, HoldLine, IncidentLine, NoteLine, StateLine, Subject
+from vocab.lines import (
+    ActionLine,
+    AnyLine,
+    ConditionLine,
+    EventLine,
+    HoldLine,
+    IncidentLine,
+    NoteLine,
+    StateLine,
+    Subject,
+)
 from vocab.messages import GpuStatus, NodeFacts, ReplicaStatus
 from vocab.observations import Member
 from vocab.states import REPAIRS, ActionState, Health, Level, NodeState, ReplicaState
@@ -76,7 +86,17 @@ class Fleet:
     def fold(self, line: AnyLine) -> None:
         """Take a decision in."""
         self.ledger.fold(line)
-        self._fold_places(line)
+        if not isinstance(line, EventLine):  # most lines are one: what follows from it is for rules to say
+            self._fold_places(line)
+            self._fold_work(line)
+        if not isinstance(line, StateLine) or line.subject.node is not None:
+            every = self.work.all_untold
+            self.touch(line.subject)
+            if isinstance(line, ConditionLine | NoteLine) and line.code == TOO_MUCH:
+                self.work.all_untold = every  # doubt changes what may be begun, not what any node was told
+
+    def _fold_work(self, line: AnyLine) -> None:
+        """What is due later, and which rules have something to look at."""
         if isinstance(line, ActionLine):
             self.along.fold(self.ledger, line)
             remind.of_action(self.agenda, self.settings, self.ledger, line)
@@ -95,11 +115,9 @@ class Fleet:
                 self.work.rules[line.rule or incident.code] = None
         elif isinstance(line, NoteLine) and line.rule is not None:
             self.work.rules[line.rule] = None
-        if isinstance(line, IncidentLine):
+        elif isinstance(line, IncidentLine):
             self.work.stir(line.id)
             remind.of_incident(self.agenda, line)
-        if not isinstance(line, StateLine) or line.subject.node is not None:
-            self.touch(line.subject)
 
     def _fold_places(self, line: AnyLine) -> None:
         """What is where."""

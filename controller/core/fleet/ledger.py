@@ -32,6 +32,7 @@ from vocab.states import TERMINAL_ACTIONS, ActionKind, ActionState, ClearsOn, No
 LEAVING = {"gpu_replaced": "replaced", "gpu_removed": "removed"}  # events of a GPU that was taken away on purpose
 COUNTED = frozenset({"replica_died", *LEAVING})  # events that the ledger itself takes something from
 FLEET = Subject()
+TOO_MUCH = "too_much_sick"  # the doubt about the whole fleet, or about a silent domain
 BY_REPAIR = frozenset({ClearsOn.RESET, ClearsOn.REBOOT})
 POLICY = "policy"  # the owner of what is held for a fault
 ENDING = frozenset({ActionKind.DRAIN, ActionKind.STOP_REPLICA})

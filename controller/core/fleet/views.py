@@ -1,4 +1,7 @@
-"""The fleet as the core sees it, frozen: what the API, the page and the exporter show."""
+"""The fleet as the core sees it, frozen: what the API, the page and the exporter show.
+
+Nodes and GPUs are drawn anew with each heartbeat, and are in no cycle: the collector need not know of them (``gc``).
+"""
 
 import msgspec
 
@@ -8,7 +11,7 @@ from vocab.observations import Owner
 from vocab.readings import Readings
 
 
-class GpuView(msgspec.Struct, frozen=True, kw_only=True):
+class GpuView(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A GPU. ``state`` is the one word; ``replica`` the one that is placed on it; ``error`` why it cannot be read.
 
     ``activity``: what it does with its time, in words (vocab.activity); None while its counters do not say.
@@ -35,7 +38,7 @@ class GpuView(msgspec.Struct, frozen=True, kw_only=True):
     used_by: tuple[str, ...] = ()  # owners of what runs there and is not Corral's
 
 
-class NodeView(msgspec.Struct, frozen=True, kw_only=True):
+class NodeView(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A node. ``state`` live, unknown, lost or removed; ``seen_at`` its last report to this controller.
 
     ``others``: who else is at work on it, in the words of those that manage its work.

@@ -1,11 +1,13 @@
 """Silence is unknown, never a fault. Lost is what others say too."""
 
+from controller.core.core import Core
 from controller.core.fleet.settings import REBOOT_TTL_S
-from controller.core.fleet.stimuli import Deployment, Reached
+from controller.core.fleet.stimuli import Deployment, NodeReported, Reached, Reported
 from tests.controller.core.conftest import MakeWorld
 from tests.sim.node import Node
 from tests.sim.world import World
 from vocab.lines import HoldLine, NoteLine, StateLine
+from vocab.messages import NodeFacts
 from vocab.states import ActionKind
 
 
@@ -43,6 +45,17 @@ def test_the_gpus_of_a_silent_node_are_unknown_as_soon_as_it_is_and_nothing_hold
     node.silent = False
     world.run(3)
     assert {gpu.state for each in world.core.view().nodes for gpu in each.gpus} == {"healthy"}
+
+
+def test_of_the_nodes_that_are_silent_it_is_said_where_their_agents_were() -> None:
+    core = Core()
+    for name, address in (("n1", "http://n1:1"), ("n2", "http://n2:1"), ("n3", "")):
+        core.take(NodeReported(facts=NodeFacts(node=name, boot_id="b", address=address)), 100.0)
+        core.take(Reported(node=name), 100.0)
+    core.take(Reported(node="n2"), 110.0)
+    assert core.silent() == {}
+    core.tick(120.0)
+    assert core.silent() == {"n1": "http://n1:1"}
 
 
 def test_what_runs_on_a_silent_node_is_not_counted_on_when_another_replica_is_to_go(make_world: MakeWorld) -> None:

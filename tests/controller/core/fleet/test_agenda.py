@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.core.fleet.agenda import NEVER, Agenda
+from controller.core.fleet.agenda import AT_ONCE, NEVER, Agenda
 from controller.core.fork import fork
 from vocab.lines import Subject
 
@@ -59,6 +59,18 @@ def test_a_watch_that_never_ends_is_forgotten() -> None:
     it.at = 1.0
     agenda.watch(A, it.over)
     assert agenda.next() == 11.0
+
+
+def test_of_very_many_that_have_moved_one_question_puts_off_some_and_none_fires_too_early() -> None:
+    agenda = Agenda()
+    them = {Subject(node=str(number)): Last(0.0) for number in range(3 * AT_ONCE)}
+    for subject, it in them.items():
+        agenda.watch(subject, it.over)
+        it.at = 20.0
+    assert agenda.next() == 10.0  # too early, and true of those that were not looked at
+    assert agenda.take(29.0) == []
+    assert agenda.next() == 30.0
+    assert set(agenda.take(30.0)) == set(them)
 
 
 def test_a_copy_has_deadlines_of_its_own() -> None:
