@@ -61,14 +61,14 @@ class Runner(web.AppRunner):
 
     async def _make_server(self) -> web.Server:
         made = await super()._make_server()
-        return _Server(made, self._quick)
+        return _Server(made, self._quick, **self._kwargs)
 
 
 class _Server(Server):
     """Makes the connections of ``made``."""
 
-    def __init__(self, made: web.Server, quick: Quick) -> None:
-        super().__init__(made)
+    def __init__(self, made: web.Server, quick: Quick, **settings: Any) -> None:
+        super().__init__(made, **settings)
         self._quick = quick
 
     def connection(self, **settings: Any) -> Connection:

@@ -29,15 +29,10 @@ class Connection(RequestHandler):
 
 
 class Server(web.Server):
-    """Makes the connections in place of ``made``, with its settings."""
+    """Makes the connections in place of ``made``, with the settings that its runner was given."""
 
-    def __init__(self, made: web.Server) -> None:
-        super().__init__(
-            made.request_handler,
-            request_factory=made.request_factory,
-            handler_cancellation=made.handler_cancellation,
-            **made._kwargs,  # noqa: SLF001 - aiohttp lets its settings be given, and not asked for
-        )
+    def __init__(self, made: web.Server, **settings: Any) -> None:
+        super().__init__(made.request_handler, request_factory=made.request_factory, **settings)
 
     def __call__(self) -> RequestHandler:
         """A connection, as aiohttp asks for one."""
@@ -54,4 +49,4 @@ class Runner(web.AppRunner):
     __slots__ = ()
 
     async def _make_server(self) -> web.Server:
-        return Server(await super()._make_server())
+        return Server(await super()._make_server(), **self._kwargs)

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from controller.deciding.mind import real_core
+from controller.store import read
 from tests.controller.api.test_tokens import guarded, make
 from tests.controller.house import NODE, House, batch, house
 from vocab.clock import VirtualClock
@@ -69,7 +70,7 @@ async def test_heartbeats_count_as_requests(tmp_path: Path) -> None:
         assert seen == {(200, True), (429, False)}
 
 
-async def test_a_heartbeat_that_stirs_something_is_heard_once_and_waits_for_it(tmp_path: Path) -> None:
+async def test_a_heartbeat_that_stirs_something_is_heard_once_and_waits_until_that_is_on_disk(tmp_path: Path) -> None:
     clock = VirtualClock(1_796_000_000.0)
     async with house(tmp_path, clock=clock, make_core=real_core) as home:
         await home.post("agent/batch", batch())
@@ -78,5 +79,8 @@ async def test_a_heartbeat_that_stirs_something_is_heard_once_and_waits_for_it(t
             while (await home.get("fleet"))["nodes"][0]["state"] != "unknown":
                 await home.post("pause", {"reason": "time passes at the next turn"})
         assert await beat(home) == (200, False)
+        async with home.inside.store.reading() as connection:
+            states = await read.latest(connection, "state")
+        assert [change.line.to for change in states if change.line.subject.node == NODE] == ["live"]
         assert (await home.get("fleet"))["nodes"][0]["state"] == "live"
         assert len(home.inside.mind.core._fleet.nodes[NODE].gaps) == 1
