@@ -4,6 +4,7 @@ It keeps the promises of an agent that a core may rely on: items are sent until 
 replicas outlive everything but their drain, their stop and their GPU, a fence stops admission at once.
 """
 
+from functools import cache
 from hashlib import blake2b
 
 import msgspec
@@ -30,6 +31,27 @@ from vocab.states import ActionKind, ActionState, Level
 
 START_S = 3.0
 DRAIN_S = 4.0  # how long open requests take here
+
+
+@cache
+def boot_id_of(node: str, boot: int) -> str:
+    """Another one for each boot."""
+    return blake2b(f"{node}/{boot}".encode(), digest_size=4).hexdigest()
+
+
+@cache
+def identities(gpus: tuple[str, ...]) -> tuple[GpuIdentity, ...]:
+    """What a node tells of its GPUs; told with each report, and made once."""
+    return tuple(
+        GpuIdentity(uuid=uuid, index=index, pci=f"0000:{index + 1:02x}:00", name="NVIDIA H100 80GB HBM3")
+        for index, uuid in enumerate(gpus)
+    )
+
+
+@cache
+def in_groups(gpus: tuple[str, ...], size: int) -> tuple[tuple[str, ...], ...]:
+    """The GPUs that are reset together."""
+    return tuple(gpus[start : start + size] for start in range(0, len(gpus), size))
 
 
 class Process(msgspec.Struct):
@@ -177,7 +199,7 @@ class Node:
 
     @property
     def boot_id(self) -> str:
-        return blake2b(f"{self.name}/{self.boot}".encode(), digest_size=4).hexdigest()
+        return boot_id_of(self.name, self.boot)
 
     def obey(self, desired: Desired | None) -> None:
         """Take a new Desired."""
@@ -287,11 +309,8 @@ class Node:
             virtual=True,
             level=self.level,
             driver=self.driver,
-            gpus=tuple(
-                GpuIdentity(uuid=uuid, index=index, pci=f"0000:{index + 1:02x}:00", name="NVIDIA H100 80GB HBM3")
-                for index, uuid in enumerate(self.gpus)
-            ),
-            reset_group=tuple(self.gpus[start : start + self.group] for start in range(0, len(self.gpus), self.group)),
+            gpus=identities(self.gpus),
+            reset_group=in_groups(self.gpus, self.group),
             abilities=self.abilities,
         )
 
@@ -300,8 +319,9 @@ class Node:
         if self.silent:
             return []
         said: list[Stimulus] = []
-        if self.facts() != self.told_facts:
-            said.append(NodeReported(facts=self.facts()))
+        facts = self.facts()
+        if facts != self.told_facts:
+            said.append(NodeReported(facts=facts))
         said.append(Reported(node=self.name, paused=self.paused))
         said += [Arrived(node=self.name, item=item) for item in self.spool]
         said.append(

@@ -45,12 +45,12 @@ def test_three_of_ten_holds_lifted_by_force_put_a_rule_into_shadow(make_world: M
 
 
 def test_a_rule_that_is_seldom_wrong_stays(make_world: MakeWorld) -> None:
-    world = make_world(IDLE, nodes=40, gpus=1, settings=ROOM)
-    for first in range(1, 40, 5):  # eight an hour: as many as a whole node that dies
-        hit(world, "xid:95", *range(first, first + 5))
+    world = make_world(IDLE, nodes=32, gpus=1, settings=ROOM)
+    for first in range(1, 32, 8):  # eight an hour: as many as a whole node that dies
+        hit(world, "xid:95", *range(first, first + 8))
         world.run(3600, every_s=SELDOM_S)
     lift(world, 3)
-    assert demoted(world) == [], "3 of 40 are less than a tenth"
+    assert demoted(world) == [], "3 of 32 are less than a tenth"
 
 
 def test_only_the_rule_that_was_wrong_falls_back(make_world: MakeWorld) -> None:
