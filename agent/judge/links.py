@@ -21,10 +21,10 @@ NOT_ROOTS = frozenset({"xid:45", "xid:43", "xid:154", "xid:63"})  # outcomes and
 
 
 class Link(msgspec.Struct, frozen=True):
-    """``effect`` is explained by one of ``causes`` (None: the worst Xid that can be a root) on the same GPU.
+    """``effect`` is explained by the worst of ``causes`` (None: any Xid that can be a root) on the same GPU.
 
-    ``any_gpu``: on any GPU of the node. ``standing``: the cause may be older, as long as it stands. ``where``: only
-    for effects that have this field set. ``by_address``: not if both name an address and these differ.
+    ``any_gpu``: by the last one on any GPU of the node. ``standing``: the cause may be older, as long as it stands.
+    ``where``: only for effects that have this field set. ``by_address``: not if both name an address and these differ.
     """
 
     effect: str
@@ -69,7 +69,9 @@ LINKS: tuple[Link, ...] = (
     Link("gpu_init_failed", _xids(79, 62, 119, 120, 143), 60.0, standing=True),
     Link("gpu_lost", _LOSSES, 60.0, standing=True),
     Link("gpu_missing", _LOSSES | {"gpu_lost"}, 60.0, standing=True),
-    Link("ecc_uncorrectable", _xids(48, 94, 95, 140), 60.0),
+    Link("recovery_action", None, 60.0),  # the reading of what Xid 154 says, where it is printed
+    Link("ecc_uncorrectable", _MEMORY, 60.0),
+    Link("sram_threshold", _MEMORY | _xids(172), 60.0),
     Link("remap_pending", _xids(63, 48), 60.0),
     Link("remap_failed", _xids(64, 48), 60.0),
 )
@@ -166,9 +168,9 @@ class Memory(msgspec.Struct):
         if link.by_address and (address := _address(event)):
             group = [known for known in group if known.address in {None, address}]
             group = [known for known in group if known.address] or group
-        if link.causes is None:  # what the worst of them brings about explains little
-            return max(_near(group, event, now, link.within_s), key=_how_bad, default=None)
-        return _latest(group, event, now, link.within_s)
+        if link.any_gpu:
+            return _latest(group, event, now, link.within_s)
+        return max(_near(group, event, now, link.within_s), key=_how_bad, default=None)
 
     def _at(self, place: str | None) -> Iterable[Known]:
         return self.places.get(place or "", {}).values()
@@ -228,8 +230,9 @@ def _latest(group: Iterable[Known], event: Event, now: float, within_s: float) -
     return max(_near(group, event, now, within_s), key=lambda known: known.seen, default=None)
 
 
-def _how_bad(known: Known) -> tuple[int, float]:
-    return known.severity.rank, known.seen
+def _how_bad(known: Known) -> tuple[bool, int, float]:
+    """The worst explains most: what it brings about, and the driver's word on it, explain less. Else the last."""
+    return known.code != "xid:154", known.severity.rank, known.seen
 
 
 def _near(group: Iterable[Known], event: Event, now: float, within_s: float) -> Iterator[Known]:

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.agent.judge.test_judge import Bench
-from tests.agent.made import cleared, events, fallen, pci, record, xid
+from tests.agent.made import cleared, events, fallen, pci, record, sample, xid
 from vocab.events import Recovery, Severity
 
 DBE = (
@@ -194,3 +194,23 @@ def test_what_the_fabric_manager_repeats_of_a_switch_points_to_it():
     said = "nv-fabricmanager[9]: detected NVSwitch fatal error 20034 on fid 0 on NVSwitch pci bus id 00000000:c0:00.0"
     found = by_code(last(Bench(), record(1.0, SWITCH.format("Fatal")), record(1.5, said)))
     assert found["fabric_unhealthy"].cause == found["sxid:20034"].id
+
+
+@pytest.mark.parametrize(
+    ("root", "payload", "readings", "code"),
+    [
+        (62, "223b6a65 00002100", {"recovery_action": 1}, "recovery_action"),
+        (48, DBE.format("0x1000"), {"ecc_uncorrectable": 1}, "ecc_uncorrectable"),
+        (48, DBE.format("0x1000"), {"sram_threshold_exceeded": 1}, "sram_threshold"),
+    ],
+)
+def test_a_reading_that_a_fault_brings_about_points_to_it(root, payload, readings, code):
+    before = sample(0.0, 0, **dict.fromkeys(readings, 0))
+    found = by_code(last(Bench(), before, xid(1.0, root, payload), sample(3.0, 0, **readings)))
+    assert found[code].cause == found[f"xid:{root}"].id
+
+
+def test_a_gpu_that_is_gone_is_so_by_its_fault_and_not_by_the_drivers_word_on_it():
+    stated = "GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required)"
+    found = by_code(last(Bench(), fallen(1.0), xid(1.5, 154, stated), sample(3.0, 0, "GPU_IS_LOST")))
+    assert found["gpu_lost"].cause == found["xid:79"].id
