@@ -29,7 +29,7 @@ from engine.files.phases import Phases, TimedCheckpoint
 from engine.files.weights import WeightCache, load
 from engine.health.canary import Canary
 from engine.health.first_run import first_run
-from engine.health.rates import watch_of
+from engine.health.rates import threads_of_a_row, watch_of
 from engine.health.step_watch import StepWatch
 from engine.room import CacheShape, cache_size, free_bytes, shape_of
 from engine.text import chat, tokenizer
@@ -105,6 +105,8 @@ def load_model(config: EngineConfig) -> Loaded:
     loaded.ahead = device.type == "cuda" if config.async_scheduling is None else config.async_scheduling
     with phases.of("measure"):
         loaded.watch = watch_of(arch, weights["embed"])
+        if device.type == "cpu" and config.threads > 1:
+            runner.alone = threads_of_a_row(weights["embed"])
     with phases.of("canary"):
         watched = runner
         if isinstance(model, PackedModel) and config.quantization:  # that int8 is not exact is no fault of the device

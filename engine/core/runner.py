@@ -14,6 +14,9 @@ class Runner:
     """A model on its backend. ``launch`` does not wait for the device, ``run`` does."""
 
     def __init__(self, model: Forward, backend: Backend, device: torch.device | None = None) -> None:
+        self.alone: int | None = None
+        """On a CPU: threads of a step that has one token, if not all."""
+        self._threads = torch.get_num_threads()
         self._device = device or torch.device("cpu")
         self._model = model
         self._backend = backend
@@ -27,6 +30,8 @@ class Runner:
     @torch.inference_mode()
     def launch(self, step: Step) -> Sampled:
         """Compute ``step``; its sampled tokens stay on the device, where the next step finds those it needs."""
+        if self.alone is not None:
+            torch.set_num_threads(self.alone if step.tokens == 1 else self._threads)
         rows = [Row(span.sequence, position) for span in step.spans for position in span.positions]
         hidden = self._hidden(step)
         sampled = sample(self._scores(hidden, step), rows)

@@ -2,6 +2,7 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 
 from engine.core.sequence import Sampling, Sequence
 from engine.loading import Loaded, load_model
@@ -72,3 +73,25 @@ def test_a_seed_gives_the_same_draws_in_any_company(tiny_model: Path) -> None:
     assert among[1] == alone
     other = generate(load_model(settings(tiny_model)), [wish("a", 9, **{**rule, "seed": 12})])[0]
     assert other != alone
+
+
+def test_a_step_of_one_token_has_threads_of_its_own(tiny_model: Path) -> None:
+    model = load_model(settings(tiny_model, threads=2))
+    inner, seen = model.runner._model, []  # type: ignore[attr-defined]
+
+    class Watched:
+        def forward(self, tokens, positions, backend):  # type: ignore[no-untyped-def]
+            seen.append((len(tokens), torch.get_num_threads()))
+            return inner.forward(tokens, positions, backend)
+
+        def logits(self, hidden):  # type: ignore[no-untyped-def]
+            return inner.logits(hidden)
+
+    model.runner._model = Watched()  # type: ignore[attr-defined]
+    model.runner.alone = 1
+    try:
+        generate(model, [wish("a", 9, 3)])
+        generate(model, [wish("b", 5, 2)])
+    finally:
+        torch.set_num_threads(1)
+    assert seen == [(9, 2), (1, 1), (1, 1), (5, 2), (1, 1)]
