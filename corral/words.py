@@ -54,6 +54,11 @@ def _command(found: re.Match[str]) -> str:
     return next((f"`{known[each]}`" for each in tries if each in known), "the controller")
 
 
+def readings_now(gpu: Mapping[str, Any]) -> Any:
+    """What is read of a GPU, in the API's form; None if that is not so now: what it was last is history."""
+    return gpu.get("readings") if gpu.get("fresh", True) else None
+
+
 def places(fleet: Mapping[str, Any]) -> dict[str, str]:
     """NODE/INDEX of each GPU in the API's answer about the fleet, by UUID: what people call it."""
     return {gpu["uuid"]: f"{node['node']}/{gpu['index']}" for node in fleet["nodes"] for gpu in node.get("gpus", ())}

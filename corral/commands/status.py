@@ -13,7 +13,7 @@ from rich.table import Table
 from corral.ask import ask, json_option, url_option
 from corral.leave import allowed_by
 from corral.terminal import columns, say
-from corral.words import places
+from corral.words import places, readings_now
 
 COLOURS = {
     "healthy": "green",
@@ -46,7 +46,7 @@ def _gpus(node: dict[str, Any]) -> Table:
     for column in ("util", "SM act", "temp", "power", "memory"):
         table.add_column(column, justify="right", no_wrap=True)
     for gpu in node["gpus"]:
-        readings = gpu.get("readings") or {}
+        readings = readings_now(gpu) or {}
         table.add_row(
             str(gpu["index"]),
             gpu["uuid"].removeprefix("GPU-")[:8],

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from corral.words import readings_now
 from vocab.activity import Activity, Doing, activity
 from vocab.events import Event
 from vocab.readings import Readings
@@ -44,7 +45,7 @@ def of_fleet(fleet: Mapping[str, Any], events: Sequence[Event], url: str) -> Sce
     """By the controller."""
     loads = {each["replica"]: each for each in fleet["replicas"]}
     rows = [
-        _row(node["node"], gpu["index"], gpu["state"], gpu.get("readings"), gpu.get("replica") or "")
+        _row(node["node"], gpu["index"], gpu["state"], readings_now(gpu), gpu.get("replica") or "")
         for node in fleet["nodes"]
         for gpu in node["gpus"]
     ]

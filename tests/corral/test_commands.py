@@ -585,6 +585,17 @@ def test_status_says_where_an_incident_is_how_old_and_which_repairs_run(controll
     assert "repair a2 reset_gpu of n1/1 running, for 10 min: xid:48" in output
 
 
+@pytest.mark.parametrize("words", [("status",), ("top", "--once")])
+def test_what_a_gpu_was_last_is_not_told_as_what_it_is(controller: Controller, words: tuple[str, ...]) -> None:
+    controller.fleet |= {"replicas": []}
+    assert "100%" in corral(controller, *words).output
+    for each in controller.fleet["nodes"][0]["gpus"]:
+        each |= {"state": "unknown", "fresh": False}
+    shown = corral(controller, *words).output
+    assert "unknown" in shown
+    assert "100%" not in shown
+
+
 def test_status_says_since_when_an_incident_is_open_and_not_only_when_it_last_grew(controller: Controller) -> None:
     grown = {"id": "i1", "code": "xid:79", "severity": "critical", "state": "updated", "at": time.time() - 600}
     controller.fleet |= {"incidents_open": [grown], "incidents_began": {"i1": time.time() - 5 * 3600}}
