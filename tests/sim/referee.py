@@ -159,7 +159,7 @@ class Referee:
     def _over_cordons(self, line: HoldLine) -> str | None:
         ground, limits = self.ground, self.ground.settings.limits
         since = max(line.at - limits.window_s, self._discarded_at)
-        recent = [hold for hold in self._holds.values() if hold.at > since]
+        recent = [hold for hold in self._holds.values() if hold.stands_since > since]
         node = self._node_of(line)
         nodes = {self._node_of(hold) for hold in recent}
         for name, members, its in self._scopes(node) if node not in nodes else ():
