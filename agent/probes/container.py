@@ -12,13 +12,13 @@ import msgspec
 from agent.probes.figures import node_finding
 from agent.probes.probe import Clear, Verdict
 from agent.probes.scene import Scene
+from vocab.catalogue.cuda import known_error
 from vocab.events import Source
 from vocab.observations import AnyObservation, GpuSample, KernelRecord, ReplicaSeen
 
 CODE = "container_device_access_lost"
-CUT_OFF = frozenset(
-    {"UNKNOWN", "NO_PERMISSION", "OPERATING_SYSTEM", "GPU_NOT_FOUND", "46", "100", "101", "999"}
-)  # NVML 999, 4, 17, 28; CUDA: devices unavailable, no device, invalid device, unknown
+CUT_OFF = frozenset({"UNKNOWN", "NO_PERMISSION", "OPERATING_SYSTEM", "GPU_NOT_FOUND"})  # NVML 999, 4, 17, 28
+CUDA_CUT_OFF = frozenset({46, 100, 101, 999})  # devices unavailable, no device, invalid device, unknown
 WELL = frozenset({"", "0", "SUCCESS"})
 SILENCE_S = 120.0  # a GPU in trouble has said so in the kernel log within that
 
@@ -67,7 +67,7 @@ class ContainerProbe(msgspec.Struct):
             del self.cuts[name]
             if cut.said:
                 yield Clear(code=CODE, at=seen.at, name=name)
-        if error in CUT_OFF and seen.exit is None and seen.phase not in {"starting", "stopped"}:
+        if _is_cut_off(seen.error) and seen.exit is None and seen.phase not in {"starting", "stopped"}:
             self.cuts.setdefault(name, Cut(now, error or "", seen.pids))
             yield from self._judge(seen.at, scene, now)
 
@@ -99,6 +99,11 @@ class ContainerProbe(msgspec.Struct):
 
 def _word(error: str | int | None) -> str | None:
     return None if error is None else str(error).removeprefix("NVML_ERROR_").removeprefix("cudaError")
+
+
+def _is_cut_off(error: str | int | None) -> bool:
+    known = known_error(error)
+    return _word(error) in CUT_OFF or (known is not None and known.code in CUDA_CUT_OFF)
 
 
 def _is_another(cut: Cut | None, seen: ReplicaSeen) -> bool:

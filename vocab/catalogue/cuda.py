@@ -2,8 +2,10 @@
 
 Numbers and words are those of CUDA 13's driver_types.h and of cudaGetErrorString. After any of them but an
 allocation failure the process cannot compute any more: the header itself says that it must be started anew.
+Programs print the number, the words, or the name that the runtime or the driver's own interface has for it.
 """
 
+import re
 from enum import StrEnum
 
 import msgspec
@@ -40,13 +42,17 @@ B = Blame
 # fmt: off
 _ROWS: tuple[tuple[int, str, str, Blame], ...] = (
     (2, "MemoryAllocation", "out of memory", B.MEMORY),
+    (3, "InitializationError", "initialization error", B.NODE),
+    (35, "InsufficientDriver", "CUDA driver version is insufficient for CUDA runtime version", B.NODE),
     (46, "DevicesUnavailable", "all CUDA-capable devices are busy or unavailable", B.LOST),
     (100, "NoDevice", "no CUDA-capable device is detected", B.LOST),
     (101, "InvalidDevice", "invalid device ordinal", B.LOST),
     (201, "DeviceUninitialized", "invalid device context", B.LOST),
+    (209, "NoKernelImageForDevice", "no kernel image is available for execution on the device", B.SOFTWARE),
     (214, "ECCUncorrectable", "uncorrectable ECC error encountered", B.GPU),
     (220, "NvlinkUncorrectable", "uncorrectable NVLink error detected during the execution", B.FABRIC),
-    (226, "Contained", "contained error", B.GPU),
+    (222, "UnsupportedPtxVersion", "the provided PTX was compiled with an unsupported toolchain", B.NODE),
+    (226, "Contained", "Invalid access of peer GPU memory over nvlink or a hardware error", B.FABRIC),
     (700, "IllegalAddress", "an illegal memory access was encountered", B.SOFTWARE),
     (702, "LaunchTimeout", "the launch timed out and was terminated", B.HANG),
     (710, "Assert", "device-side assert triggered", B.SOFTWARE),
@@ -59,6 +65,7 @@ _ROWS: tuple[tuple[int, str, str, Blame], ...] = (
     (721, "TensorMemoryLeak", "tensor memory not completely freed", B.AMBIGUOUS),
     (802, "SystemNotReady", "system not yet initialized", B.NODE),
     (803, "SystemDriverMismatch", "system has unsupported display driver / cuda driver combination", B.NODE),
+    (804, "CompatNotSupportedOnDevice", "forward compatibility was attempted on non supported HW", B.NODE),
     (805, "MpsConnectionFailed", "MPS client failed to connect to the MPS control daemon or the MPS server", B.NODE),
     (806, "MpsRpcFailure", "the remote procedural call between the MPS server and the MPS client failed", B.NODE),
     (807, "MpsServerNotReady", "MPS server is not ready to accept new MPS client requests", B.NODE),
@@ -76,17 +83,47 @@ _NVML: dict[str, CudaError] = {
     "RESET_REQUIRED": CudaError(0, "RESET_REQUIRED", "GPU requires reset", Blame.GPU),
     "GPU_REQUIRES_RESET": CudaError(0, "GPU_REQUIRES_RESET", "GPU requires reset", Blame.GPU),
 }
+_BY_NAME = {known.name.lower(): known for known in CUDA_ERRORS.values()} | {
+    driver: CUDA_ERRORS[code]  # where the driver's interface has another name for it than the runtime
+    for driver, code in (
+        ("outofmemory", 2),
+        ("notinitialized", 3),
+        ("deviceunavailable", 46),
+        ("nobinaryforgpu", 209),
+        ("invalidcontext", 201),
+        ("launchfailed", 719),
+    )
+}
+_NAMED = re.compile(r"\b(?:cudaError|CUDA_ERROR_)(?!_t\b)(\w+)")
+_STATED = r"cuda(?: driver)?[ _]?(?:error|failure)"
+_NUMBERED = re.compile(rf"{_STATED}[ :=(]*(?:code[ :=]*)?(\d{{1,3}})\b|\bError (\d{{3}}):", re.IGNORECASE)
+_UNKNOWN = re.compile(rf"{_STATED}[: '\"]+unknown error", re.IGNORECASE)
+_NO_DEVICE = "No CUDA GPUs are available"  # PyTorch's own words
 
 
 def known_error(error: int | str | None) -> CudaError | None:
-    """The row of what an engine reports: a CUDA code (as number or text), or the name of an NVML error."""
-    if isinstance(error, str):
-        return CUDA_ERRORS.get(int(error)) if error.isdigit() else _NVML.get(error.removeprefix("NVML_ERROR_").upper())
-    return CUDA_ERRORS.get(error) if error is not None else None
+    """The row of what an engine reports: a CUDA code (as number, text or name), or the name of an NVML error."""
+    if not isinstance(error, str):
+        return CUDA_ERRORS.get(error) if error is not None else None
+    if error.isdigit():
+        return CUDA_ERRORS.get(int(error))
+    return _NVML.get(error.removeprefix("NVML_ERROR_").upper()) or error_in(error)
 
 
 def error_in(text: str | None) -> CudaError | None:
-    """The CUDA error that a line of a program's last words names, if it names one."""
-    if not text or "CUDA" not in text:
+    """The CUDA error that a line of a program's last words names, if it names one: by name, by number or by words."""
+    if not text or "cuda" not in text.lower():
+        return None
+    for named in _NAMED.finditer(text):
+        if (known := _BY_NAME.get(named[1].replace("_", "").lower())) is not None:
+            return known
+    for number in _NUMBERED.finditer(text):
+        if (known := CUDA_ERRORS.get(int(number[1] or number[2]))) is not None:
+            return known
+    if _UNKNOWN.search(text) is not None:
+        return CUDA_ERRORS[999]
+    if _NO_DEVICE in text:
+        return CUDA_ERRORS[100]
+    if "CUDA" not in text and "Cuda failure" not in text:
         return None
     return next((known for known in _TELLING if known.words in text), None)

@@ -20,7 +20,10 @@ def play(*observations, node=None):
 LOST = [("Finding", "container_device_access_lost")]
 
 
-@pytest.mark.parametrize("error", ["UNKNOWN", "NVML_ERROR_UNKNOWN", "OPERATING_SYSTEM", 999, 100, "100"])
+@pytest.mark.parametrize(
+    "error",
+    ["UNKNOWN", "NVML_ERROR_UNKNOWN", "OPERATING_SYSTEM", 999, 100, "100", "CUDA_ERROR_NO_DEVICE", "cudaErrorUnknown"],
+)
 def test_a_replica_that_is_cut_off_on_a_sound_gpu_lost_its_devices(error):
     assert play(replica(1.0, error=error), good(2.0)) == LOST
 
