@@ -34,9 +34,10 @@ def new_xids(counter: str, window: str, selector: str = "") -> str:
     ``increase`` extrapolates (three errors become four), and of a series that begins it knows nothing: a code that is
     not declared beforehand begins at 1. Here each window ends where the next one begins. A counter that begins, or
     begins anew, has grown by all that it says, if its agent was there before; else nobody knows when that was. Seven
-    scrapes may fail.
+    scrapes may fail. Counters at 0, as nearly all are, are left out before anything is matched.
     """
-    now, before = f"last_over_time({counter}{selector}[2m])", f"last_over_time({counter}{selector}[2m] offset {window})"
+    now = f"(last_over_time({counter}{selector}[2m]) > 0)"
+    before = f"(last_over_time({counter}{selector}[2m] offset {window}) > 0)"
     was_there = f"last_over_time(corral_gpu_xids_total{selector}[2m] offset {window})"
     return f"((({now} - {before}) >= 0 or {now}) and on (node, gpu) {was_there})"
 

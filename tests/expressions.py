@@ -145,7 +145,8 @@ class _Reader:
 
     def _binary(self, part: promql.BinaryExpr, under: str = "") -> frozenset[str]:
         op = str(part.op)
-        under = under if op in SETS else ""
+        passes = op in SETS or (under == GROWN and op in COMPARED and _is_number(part.rhs))
+        under = under if passes else ""
         if op == "-" and _grown(part) is not None:
             return self.labels(part.lhs, GROWN) | self.labels(part.rhs, GROWN)
         begins = op == "or" and _grown(part.lhs) is not None and _grown(part.lhs) == _counter(part.rhs)
