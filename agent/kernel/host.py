@@ -44,7 +44,7 @@ def killed(text: str) -> Parts | None:
         if task is None:
             return None
         fields: Parts = {"constraint": found[1]} | ({"cgroup": cgroup[1]} if cgroup else {})
-        return {"kind": Kind.OOM, "pid": int(task[2]), "name": task[1], "fields": fields}
+        return {"kind": Kind.OOM, "pid": int(task[2]), "name": task[1], "text": text[:400], "fields": fields}
     if not (found := _KILLED.match(text)):
         return None
     resident = _RESIDENT.search(text)

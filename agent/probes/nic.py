@@ -64,10 +64,12 @@ class NicProbe(msgspec.Struct):
     def _port(self, name: str, read: Mapping[str, Any], at: float, now: float) -> Iterator[Verdict]:
         nic = name.removeprefix("nic:")
         port = self.ports.setdefault(nic, Port())
+        was_down = port.down
         yield from self._state(nic, port, read.get("state"), at)
         grown, full = self._counted(port, read)
         yield from self._saturation(nic, port, full, read, at)
-        yield from self._flap(nic, port, grown.get("link_downed"), read, at, now)
+        fell = port.down and not was_down and read.get("link_downed") is None  # a source that does not count
+        yield from self._flap(nic, port, 1 if fell else grown.get("link_downed"), read, at, now)
 
     def _state(self, nic: str, port: Port, state: Any, at: float) -> Iterator[Verdict]:
         if state is None:
@@ -122,7 +124,7 @@ class NicProbe(msgspec.Struct):
                 port.flapping = True
                 text = f"port {nic} went down {hour} times within an hour, {minute} within a minute"
                 yield self._say(FLAP, nic, port, at, text, dict(read), {"in_60_s": minute, "in_1_h": hour})
-        elif grown:
+        elif grown and "link_downed" in read:  # else it was just said that it is down
             text = f"port {nic} went down {grown} times"
             fields = {"in_60_s": minute, "in_1_h": hour}
             yield self._say(FLAP, nic, port, at, text, dict(read), fields, severity=Severity.INFO)

@@ -25,6 +25,7 @@ LATE_S = {"exporter": 90.0}  # it collects each 30 s, is asked each 15 s, and ke
 _NAMED = re.compile(r"\bX(?:ID|id) (\d{1,6})\b")
 _XID_ERROR = "XID"  # in DCGM's name of the error
 _NO_INSTANCE = 0xFFFFFFFF
+HIGHEST = 0xFFFF  # a number over it is a blank of DCGM's or a failed read; zero is no Xid at all
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -44,7 +45,7 @@ class PushedProbe(msgspec.Struct):
     def observe(self, observation: AnyObservation, scene: Scene, now: float) -> Sequence[Verdict]:
         """Take a driver's event or the outcome of a check."""
         match observation:
-            case DriverEvent(type="xid", data=int(number)):
+            case DriverEvent(type="xid", data=int(number)) if 0 < number <= HIGHEST:
                 late_s = LATE_S.get(observation.source, 0.0)
                 self._report(_reported(observation, number, scene), now, late_s)
             case Check(result="problem"):
@@ -189,6 +190,8 @@ def _checked(check: Check, number: int, scene: Scene) -> Finding:
 def named_xid(check: Check) -> int | None:
     """The Xid that a check names, in its text or as its code."""
     if check.code and check.code.startswith("xid:") and check.code[4:].isdecimal():
-        return int(check.code[4:])
-    found = _NAMED.search(check.text or "")
-    return int(found[1]) if found and (check.code is None or _XID_ERROR in check.code.upper()) else None
+        number = int(check.code[4:])
+    else:
+        found = _NAMED.search(check.text or "")
+        number = int(found[1]) if found and (check.code is None or _XID_ERROR in check.code.upper()) else 0
+    return number if 0 < number <= HIGHEST else None

@@ -82,3 +82,8 @@ def test_an_adapter_whose_firmware_no_longer_works_says_so_in_several_ways(text,
 def test_a_fabric_manager_that_gives_up_is_heard_without_the_word_error():
     (record,) = parse(["nv-fabricmanager[9]: number of NVSwitches don't match with any supported one, aborting"])
     assert record.kind is Kind.FABRIC
+
+
+def test_the_line_that_chooses_a_process_is_the_text_until_it_is_killed():
+    (record,) = parse([CHOSEN])
+    assert record.text == CHOSEN

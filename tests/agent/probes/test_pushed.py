@@ -44,6 +44,13 @@ def test_a_line_that_comes_too_late_is_the_same_fault():
     assert {evidence.source for evidence in found[-1].evidence} == {"nvml", "kmsg"}
 
 
+@pytest.mark.parametrize("number", [0, -1, 2_147_483_632, 9_223_372_036_854_775_794])
+def test_a_blank_and_zero_are_no_xid(number):
+    bench = Bench()
+    found = events(bench.see(pushed(1.0, number), pushed(2.0, number, source="dcgm")) + bench.at(100.0))
+    assert found == []
+
+
 def test_two_libraries_tell_of_one_xid():
     bench = Bench()
     found = events(bench.see(pushed(1.0), pushed(2.0, source="dcgm")) + bench.at(100.0))
