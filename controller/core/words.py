@@ -34,18 +34,18 @@ def _place(subject: Subject) -> tuple[bool, str, str]:
 def of_gpu(fleet: Fleet, gpu: str, now: float, phase: Phase | None = None) -> str | None:
     """A GPU's word; None while its first reading is still awaited and nothing else is known of it.
 
-    ``phase``: its own, where the caller knows it.
+    What it said last is history if its node is heard no more. ``phase``: its own, where the caller knows it.
     """
     known = fleet.gpus[gpu]
     clear, awaited = fleet.is_clear(gpu), known.is_awaited(now)
-    heard = fleet.node_state(known.node) == NodeState.LIVE  # whatever it said last is history if it is not
-    word = shown(
-        health=Health.HEALTHY if clear else fleet.health(gpu),
-        fresh=heard and (awaited or known.is_fresh(now)),
-        held=not clear and bool(fleet.holds_on(gpu)),
-        phase=phase or phase_of(fleet, gpu, now),
-    )
-    return None if awaited and word == Health.HEALTHY and known.period_s > 0 else word
+    health = Health.HEALTHY if clear else fleet.health(gpu)
+    held = not clear and bool(fleet.holds_on(gpu))
+    phase = phase or phase_of(fleet, gpu, now)
+    word = shown(health=health, fresh=awaited or known.is_fresh(now), held=held, phase=phase)
+    if awaited and word == Health.HEALTHY and known.period_s > 0:
+        return None
+    is_heard = fleet.node_state(known.node) == NodeState.LIVE
+    return word if is_heard else shown(health=health, fresh=False, held=held, phase=phase)
 
 
 def _of_gpu(fleet: Fleet, gpu: str, now: float) -> Iterator[StateLine]:

@@ -58,6 +58,23 @@ def test_of_the_nodes_that_are_silent_it_is_said_where_their_agents_were() -> No
     assert core.silent() == {"n1": "http://n1:1"}
 
 
+def test_after_a_restart_gpus_of_a_node_that_has_not_come_yet_are_unknown_and_nothing_is_said(
+    make_world: MakeWorld,
+) -> None:
+    world = make_world(nodes=2)
+    world.nodes["n1"].silent = True
+    world.restart()
+    said = len(world.lines)
+    world.run(30)
+    seen = {each.node: each for each in world.core.view().nodes}["n1"]
+    assert (seen.state, {gpu.state for gpu in seen.gpus}) == ("unknown", {"unknown"})
+    assert [line for line in world.lines[said:] if isinstance(line, StateLine) and line.subject.gpu is not None] == []
+    world.nodes["n1"].silent = False
+    world.run(6)
+    assert {gpu.state for each in world.core.view().nodes for gpu in each.gpus} == {"healthy"}
+    assert [line for line in world.lines[said:] if isinstance(line, StateLine) and line.subject.gpu is not None] == []
+
+
 def test_what_runs_on_a_silent_node_is_not_counted_on_when_another_replica_is_to_go(make_world: MakeWorld) -> None:
     world = make_world(Deployment(name="chat", replicas=2, min_ready=1), nodes=2, gpus=1)
     world.nodes["n1"].silent = True
