@@ -12,6 +12,8 @@ import aiohttp
 from controller.app import Controller, controller
 from controller.config import Config
 from controller.deciding.mind import MakeCore
+from controller.store.dialects import Database, Sqlite
+from controller.store.store import Store
 from tests.controller.plain_core import make_plain
 from vocab.clock import Clock, SystemClock
 from vocab.events import Event, Evidence, Recovery, Scope, Severity, Source, event_id, rfc3339
@@ -89,12 +91,28 @@ class House(Client):
             return response.status, await response.text(), response.headers
 
 
+_new: list[bytes] = []  # an SQLite file with all tables and no row
+
+
+async def lay_out(place: Database) -> None:
+    """Give a controller that is new its file whole: the steps that lead there are slow and have their own tests."""
+    if not isinstance(place, Sqlite) or place.path.exists():
+        return
+    place.path.parent.mkdir(parents=True, exist_ok=True, mode=0o750)
+    if _new:
+        place.path.write_bytes(_new[0])
+        return
+    await (await Store.open(place)).close()
+    _new.append(place.path.read_bytes())
+
+
 @asynccontextmanager
 async def house(
     folder: Path, *, clock: Clock | None = None, make_core: MakeCore = make_plain, **settings: Any
 ) -> AsyncIterator[House]:
     """A controller that is ready; all its work is ended when the block ends."""
     config = Config(listen="127.0.0.1:0", state_dir=str(folder), **settings)
+    await lay_out(config.place)
     async with controller(config, clock or SystemClock(), make_core) as made, made.running() as runner:
         host, port, *_ = runner.addresses[0]
         token = read_token(config.token_path)
