@@ -6,7 +6,7 @@ that the caller gave.
 """
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from msgspec.structs import replace
 
@@ -40,6 +40,7 @@ from controller.core.repairs import closing, departure, holds, idle_reset, maint
 from controller.core.replicas import actions, burial, found, owner_orders, recreate, restart, retire, site_units, whole
 from vocab.catalogue import codes
 from vocab.catalogue.row import CodeRow
+from vocab.events import Event
 from vocab.lines import AnyLine, EventLine, FinalLine
 from vocab.messages import Desired, NodeFacts
 
@@ -253,10 +254,13 @@ class Core:
 
     def _examine(self, now: float) -> list[AnyLine]:
         """What the events mean that came in since the last time."""
-        fleet, said = self._fleet, []
-        for key in fleet.ledger.take_unexamined():
-            event = fleet.ledger.events[key]
-            said += self._say(conditions.judge(fleet, event, now))
-            said += self._say(incidents.judge(fleet, event, now))
-            said += self._say(conditions.gather(fleet, event, now))
-        return said
+        ledger = self._fleet.ledger
+        events = (ledger.events[key] for key in ledger.take_unexamined())
+        return self._say(line for event in events for line in _meaning(self._fleet, event, now))
+
+
+def _meaning(fleet: Fleet, event: Event, now: float) -> Iterator[AnyLine]:
+    """What one event means: its condition, then its incident, then what the two have to do with each other."""
+    yield from conditions.judge(fleet, event, now)
+    yield from incidents.judge(fleet, event, now)
+    yield from conditions.gather(fleet, event, now)

@@ -13,7 +13,7 @@ from sqlalchemy.engine import Dialect
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.sql.dml import Insert
 
-SIZES = (50, 10, 4, 2, 1)  # rows of one statement, for SQLite: few statements, so that the driver keeps them prepared
+SIZES = (500, 50, 10, 4, 2, 1)  # rows of one statement, for SQLite: few sizes, so that the driver keeps them prepared
 
 Columns = tuple[str, ...]
 _written: dict[tuple[str, str, Columns], str] = {}  # by dialect, table and columns: each has one such statement

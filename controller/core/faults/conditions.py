@@ -33,10 +33,13 @@ def judge(fleet: Fleet, event: Event, now: float) -> Iterator[ConditionLine]:
 
 def gather(fleet: Fleet, event: Event, now: float) -> Iterator[ConditionLine]:
     """What has joined a fault that stands already is one more reason of the condition that it began with."""
-    ledger, subject = fleet.ledger, subject_of(event)
-    mine = ledger.open_conditions.get((subject, event.code, event.device))
+    ledger = fleet.ledger
     stories = [key for key in ledger.incidents_of_event.get(event.id, ()) if key in ledger.open_incidents]
-    if mine is None or not stories:
+    if not stories:
+        return
+    subject = subject_of(event)
+    mine = ledger.open_conditions.get((subject, event.code, event.device))
+    if mine is None:
         return
     told = ledger.incidents[stories[0]].events
     found = [one for one in fleet.conditions_on(subject) if any(each in told for each in one.events)]

@@ -122,9 +122,10 @@ class Ledger:
 
     def fold(self, line: AnyLine) -> None:
         """Take one line in."""
-        if isinstance(line, EventLine):
+        if isinstance(line, EventLine):  # most lines are one
             self._fold_event(line)
-        elif isinstance(line, ConditionLine):
+            return
+        if isinstance(line, ConditionLine):
             self._fold_condition(line)
         elif isinstance(line, IncidentLine):
             self._fold_incident(line)
@@ -384,4 +385,4 @@ class Ledger:
 
     def is_new(self, event: Event, ended: list[str]) -> bool:
         """Whether the event has grown since the conditions or incidents ``ended`` that took it in ended."""
-        return all(event.rev > self.ended.get(key, {}).get(event.id, -1) for key in ended)
+        return not ended or all(event.rev > self.ended.get(key, {}).get(event.id, -1) for key in ended)

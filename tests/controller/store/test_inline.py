@@ -15,7 +15,7 @@ from controller.store.tables import events
 from tests.controller.house import event
 from vocab.errors import Unreachable
 
-MANY = 123  # two statements of fifty rows, two of ten, three of one
+MANY = 623  # statements of each number of rows that there is, some of them twice
 
 
 async def test_rows_of_any_number_are_stored_once_and_grow_by_their_revision(tmp_path: Path) -> None:
