@@ -5,6 +5,8 @@ import os
 
 import pytest
 
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # PyTorch's threads else spin while other tests want the core
+
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

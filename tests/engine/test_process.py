@@ -52,6 +52,12 @@ class Program:
     def beat(self) -> Beat | None:
         return unpack(self.beat_file.read_bytes())
 
+    def until_draining(self) -> None:
+        deadline = time.monotonic() + PATIENCE_S
+        while (beat := self.beat()) is None or not beat.draining:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
     def end(self) -> tuple[int, str]:
         code = self.process.wait(PATIENCE_S)
         self._out.close()
@@ -109,7 +115,7 @@ def test_sigterm_lets_a_stream_end_and_exits_with_0(started: Program) -> None:
 def test_a_second_sigterm_cuts_off_and_exits_with_3(started: Program) -> None:
     answer = stream(started, 19_000)
     started.process.send_signal(signal.SIGTERM)
-    time.sleep(0.05)  # two signals at once are one
+    started.until_draining()  # two signals at once are one
     started.process.send_signal(signal.SIGTERM)
     assert finish(answer) == ("abort", True)
     code, log = started.end()
