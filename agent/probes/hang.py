@@ -4,16 +4,15 @@ Three looks in a row of the host's own count; or one process of the driver's too
 kernel itself waits before it complains; or one whose driver call has run out of time, at once: two witnesses. State D
 alone is normal for moments. A process that is a replica's is judged with its replica.
 
-The kernel's own complaint (*task NAME:PID blocked for more than 120 seconds*, or *soft lockup*: it spins there) is
-evidence if NAME is a tool of the driver or the trace below it stands in the driver; with a driver call that has run
-out of time it is beyond doubt.
+The kernel's own complaint (complaints.py) is evidence; with a driver call that has run out of time it is beyond doubt.
+A crash in the driver is so by itself.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from agent.probes.complaints import CRASHED, Blocked, Complaints
 from agent.probes.figures import node_finding
 from agent.probes.probe import Finding, Verdict
 from agent.probes.scene import Scene
@@ -24,10 +23,6 @@ from vocab.programs import TOOLS
 
 CODE = "driver_hang"
 PATIENCE_S = 120.0  # kernel.hung_task_timeout_secs
-BLOCKED = re.compile(r"INFO: task (.{1,64}):(\d{1,10}) blocked for more than \d+ seconds")
-SPINNING = re.compile(r"BUG: soft lockup - CPU#\d+ stuck for \d+s! \[(.{1,64}):(\d{1,10})\]")
-IN_DRIVER = re.compile(r"\[(?:nvidia|nvidia_uvm|nvidia_modeset|nvidia_drm|gdrdrv)(?: [0-9a-f]{8,64})?\]")  # build id
-TRACE_S = 1.0  # the kernel prints the trace with the complaint
 JOINED_S = 600.0  # a complaint and a time-out this close together are of one hang
 TIMED_OUT = frozenset({"TIMEOUT", "HUNG"})
 
@@ -41,15 +36,6 @@ class Stuck(msgspec.Struct):
     said: bool = False
 
 
-class Blocked(msgspec.Struct, frozen=True):
-    """A task of which the kernel complains."""
-
-    name: str
-    pid: str
-    at: float
-    state: str = "D"
-
-
 class HangProbe(msgspec.Struct):
     """Follows processes in state D, and which calls of which processes ran out of time."""
 
@@ -58,7 +44,7 @@ class HangProbe(msgspec.Struct):
     stuck: dict[str, Stuck] = {}  # by pid
     overdue: dict[str, str] = {}  # pid -> the driver call that it is in
     boot: str | None = None
-    blocked: Blocked | None = None  # the kernel's last complaint, while its trace may follow
+    complaints: Complaints = msgspec.field(default_factory=Complaints)
     complained: dict[str, Blocked] = {}  # pid -> what was said to hang in the driver
     timed_out_at: float | None = None  # when a driver call last did
 
@@ -76,7 +62,7 @@ class HangProbe(msgspec.Struct):
             case NodeSeen(boot_id=boot_id):
                 if self.boot not in {None, boot_id}:
                     self.counted, self.said, self.stuck, self.overdue = 0, False, {}, {}
-                    self.blocked, self.complained, self.timed_out_at = None, {}, None
+                    self.complaints, self.complained, self.timed_out_at = Complaints(), {}, None
                 self.boot = boot_id
         return ()
 
@@ -96,32 +82,27 @@ class HangProbe(msgspec.Struct):
         """The kernel's complaint, or a line of the trace below one."""
         if record.facility not in {None, 0} or record.backlog:
             return ()  # a program wrote it, or it is long over
-        for pattern, state in ((BLOCKED, "D"), (SPINNING, "R")):
-            if found := pattern.search(line):
-                self.blocked = Blocked(found[1], found[2], now, state)
-        blocked = self.blocked
-        if blocked is None or now > blocked.at + TRACE_S:
-            self.blocked = None
+        blocked = self.complaints.read(line, now)
+        if blocked is None or blocked.pid in self.complained:
             return ()
-        if not blocked.name.startswith(TOOLS) and not IN_DRIVER.search(line):
-            return ()
-        self.blocked = None
-        if blocked.pid in self.complained or blocked.pid in self.stuck:
+        if blocked.pid in self.stuck and blocked.state != CRASHED:
             return ()  # it is known, and judged by what is seen of it
         self.complained[blocked.pid] = blocked
         return (self._complaint(blocked, record.at, now),)
 
     def _complaint(self, blocked: Blocked, at: float, now: float) -> Finding:
         sure = self.timed_out_at is not None and now - self.timed_out_at <= JOINED_S
+        crashed = blocked.state == CRASHED
+        does = "crashed" if crashed else "hangs"
         return node_finding(
             CODE,
             at,
-            f"the kernel says that {blocked.name} (pid {blocked.pid}) hangs in the NVIDIA driver",
+            f"the kernel says that {blocked.name} (pid {blocked.pid}) {does} in the NVIDIA driver",
             source=Source.KERNEL,
             pid=int(blocked.pid),
             process=blocked.name,
-            severity=Severity.CRITICAL if sure else Severity.WARNING,
-            recovery=None if sure else Recovery.INVESTIGATE,
+            severity=Severity.CRITICAL if sure else None if crashed else Severity.WARNING,
+            recovery=None if sure or crashed else Recovery.INVESTIGATE,
             first=(blocked.pid, "kernel", sure),
             fields={"state": blocked.state, "stuck_child": int(blocked.pid)},
         )
