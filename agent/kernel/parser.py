@@ -94,6 +94,14 @@ MARKS = (
     "probe with driver nvidia",
     "blocked for more than ",
     "soft lockup - CPU#",
+    "hard LOCKUP on cpu",
+    "rcu_",
+    "BUG: ",
+    "kernel BUG at ",
+    "nable to handle kernel",
+    "general protection fault",
+    "Oops: ",
+    " Comm: ",  # of which process the kernel complains
     "[nvidia",  # a trace that stands in the driver
     "[gdrdrv",
     "nv_mem ",

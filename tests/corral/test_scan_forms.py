@@ -116,3 +116,15 @@ def test_a_task_that_hangs_in_the_driver_is_found_by_the_trace_below_it(events):
     lines = "[  500.1] INFO: task python3:77 blocked for more than 241 seconds.\n[  500.1] Call Trace:\n"
     (event,) = events(lines + "[  500.1]  uvm_va_space_destroy+0x4c/0x60 [nvidia_uvm]\n")
     assert (event["code"], event["pid"]) == ("driver_hang", 77)
+
+
+@pytest.mark.parametrize("prefix", ["[  886.48] ", "May  1 10:00:00 n1 kernel: [  886.48] ", f"{AT} n1 kernel: "])
+def test_a_crash_in_the_driver_is_found_by_its_head_its_process_and_its_trace(events, prefix):
+    lines = (
+        "BUG: kernel NULL pointer dereference, address: 0000000000000040",
+        "#PF: supervisor read access in kernel mode",
+        "CPU: 3 UID: 0 PID: 77 Comm: python3 Tainted: P           OE      6.12.0",
+        "RIP: 0010:uvm_release+0x25/0xe0 [nvidia_uvm]",
+    )
+    (event,) = events("".join(f"{prefix}{line}\n" for line in lines))
+    assert (event["code"], event["pid"], event["recovery"]) == ("driver_hang", 77, "reboot_node")
