@@ -105,7 +105,7 @@ async def test_an_incident_is_listed_told_and_closed(tmp_path: Path) -> None:
     async with house(tmp_path, make_core=real_core) as home:
         assert "No incident is open" in await say(home, "incident", "list")
         await home.post("agent/batch", batch(event(1), facts=replace(facts(), level=Level.REPAIR)))
-        (listed,) = (await say(home, "incident", "list")).splitlines()
+        _, listed = (await say(home, "incident", "list")).splitlines()
         name = listed.split()[0]
         assert "xid:79" in listed
         told = await say(home, "incident", "show", name)

@@ -120,7 +120,8 @@ def test_liveness_is_judged_only_where_there_are_reports(tmp_path: Path) -> None
     assert [line["kind"] for line in silent] == ["final"] * 3
     reports = [{"obs": "report", "at": at, "node": "n1"} for at in range(0, 20, 2)]
     lines = decided(write(tmp_path / "b.jsonl", NODE, *reports, {"obs": "end", "at": 300}))
-    assert [(line["at"], line["to"]) for line in lines if line["kind"] == "state"] == [(0.0, "live"), (33.0, "unknown")]
+    states = [(line["at"], *line["subject"].values(), line["to"]) for line in lines if line["kind"] == "state"]
+    assert states == [(0.0, "n1", "live"), (33.0, "n1", "unknown"), (33.0, "GPU-1", "unknown")]
 
 
 def test_staleness_is_judged_only_against_a_promised_period(tmp_path: Path) -> None:
