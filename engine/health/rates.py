@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from functools import cache
 
 import torch
 
@@ -31,9 +32,10 @@ def watch_of(arch: Architecture, like: torch.Tensor) -> StepWatch:
     return StepWatch(shape_of(arch, width, width), peak, measure(like.device, like.dtype), arch.layers * kernels)
 
 
+@cache
 @torch.inference_mode()
 def measure(device: torch.device, dtype: torch.dtype) -> Roof:
-    """The best of a few rounds of each. A copy reads and writes, so it counts twice."""
+    """The best of a few rounds of each, once a process. A copy reads and writes, so it counts twice."""
     on_cuda = device.type == "cuda"
     wait: Callable[[], object] = torch.cuda.synchronize if on_cuda else lambda: None
     source = torch.zeros(_COPIED[device.type], dtype=torch.uint8, device=device)
