@@ -67,6 +67,7 @@ def merge(old: Event, new: Event) -> Event:
         gpu=old.gpu or new.gpu,
         pid=old.pid if old.pid is not None else new.pid,
         process=old.process or new.process,
+        text=harsher.text or milder.text,
         fields=milder.fields | harsher.fields | {name: new.fields[name] for name in GROWING & new.fields.keys()},
         cause=old.cause or new.cause,
         flags=_flags(old, new, count),

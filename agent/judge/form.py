@@ -79,7 +79,6 @@ def form(finding: Finding, scene: Scene, growing: str | None = None) -> Event:
     """The finding as an event: more of the one with the id ``growing``, else the first revision of a new one."""
     known = row(finding.code)
     stamp = None if finding.at is None else rfc3339(finding.at)
-    lost = Flag.LOOKUP_FAILED in finding.flags
     boot_id = boot_of(finding, scene)
     fields = dict(finding.fields)
     if finding.history:
@@ -98,7 +97,7 @@ def form(finding: Finding, scene: Scene, growing: str | None = None) -> Event:
         code=finding.code,
         severity=finding.severity or known.severity,
         recovery=finding.recovery or known.recovery,
-        scope=Scope.NODE if lost else finding.scope or known.scope,
+        scope=_scope(finding, known.scope),
         pid=finding.pid,
         process=finding.process,
         injected=finding.injected,
@@ -114,6 +113,13 @@ def form(finding: Finding, scene: Scene, growing: str | None = None) -> Event:
         text=finding.text,
         evidence=finding.evidence,
     )
+
+
+def _scope(finding: Finding, usual: Scope) -> Scope:
+    """How far it reaches: what names no GPU, or one that nobody knows, is of the node at least."""
+    scope = finding.scope or usual
+    nameless = scope is Scope.GPU and finding.gpu is None and finding.pci is None
+    return Scope.NODE if nameless or Flag.LOOKUP_FAILED in finding.flags else scope
 
 
 def _identity(finding: Finding) -> str:

@@ -19,7 +19,7 @@ from tests.agent.made import (
 )  # fmt: skip
 from vocab.errors import InputError
 from vocab.events import Flag, Recovery, Severity
-from vocab.observations import Exit, ProcessSeen
+from vocab.observations import Check, Exit, ProcessSeen
 
 APP = "pid={pid}, name=app, Uncontained: LTC TAG (0xA, 0xB). RST: Yes, D-RST: No"
 
@@ -201,6 +201,20 @@ def test_an_unknown_address_is_scope_node():
     (event,) = events(Bench().see(record(1.0, "NVRM: Xid (PCI:0009:01:00): 79, GPU has fallen off the bus.")))
     assert (event.gpu, event.pci, event.scope) == (None, "0009:01:00", "node")
     assert event.flags == (Flag.LOOKUP_FAILED,)
+
+
+def test_what_names_no_gpu_at_all_is_of_the_node():
+    (event,) = events(Bench().see(Check(at=1.0, node=NODE, check="ib", result="problem", text="a slow port")))
+    assert (event.code, event.gpu, event.scope) == ("check_failed", None, "node")
+
+
+def test_the_text_is_that_of_the_judgement_that_stands():
+    bench = Bench()
+    reads = [(0, 0), (1, 1), (1, 1), (1, 1), (61, 1), (61, 1)]
+    seen = [sample(10.0 * n, retired_pages_dbe=dbe, retirement_pending=wait) for n, (dbe, wait) in enumerate(reads)]
+    found = [event for event in events(bench.see(*seen)) if event.code == "retired_pages"]
+    assert [event.severity for event in found] == [Severity.WARNING, Severity.ERROR]
+    assert found[0].text != found[1].text
 
 
 def test_a_signal_clears_what_a_signal_ends():
