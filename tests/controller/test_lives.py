@@ -23,7 +23,7 @@ from controller.deciding.mind import Mind
 from controller.store import read, shared
 from controller.store.store import Store
 from controller.store.tables import events
-from tests.controller.house import Keys, batch, event, facts
+from tests.controller.house import Keys, batch, event, facts, lay_out
 from tests.controller.postgres import Server
 from vocab.errors import Unreachable
 from vocab.lines import ActionLine, EventLine, HoldLine
@@ -118,6 +118,7 @@ step = st.tuples(
 
 async def live(config: Config, steps: list[tuple[str, int, int | None, bool]]) -> None:
     life = Life(config)
+    await lay_out(config.place)
     await life.start()
     sent = 0
     for kind, size, crash, lost in steps:
