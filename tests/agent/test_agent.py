@@ -219,7 +219,7 @@ def toml(folder, port, **changes):
 
 def run(path, **options):
     command = [sys.executable, "-m", "agent", "--config", str(path)]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=30, **options)
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, **options)
 
 
 @pytest.mark.parametrize(

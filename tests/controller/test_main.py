@@ -45,7 +45,7 @@ def test_ready_is_notified_and_sigterm_ends_cleanly(tmp_path: Path, monkeypatch:
         second = write_config(tmp_path / "second", port)
         assert "cannot be used" in wrong_start(second)  # the port is taken
         process.send_signal(signal.SIGTERM)
-        _, said = process.communicate(timeout=30)
+        _, said = process.communicate(timeout=60)
         assert process.returncode == 0, said
         assert "Traceback" not in said
         assert door.recv(100) == b"STOPPING=1"

@@ -48,7 +48,7 @@ class Agent:
 
     async def goes_on(self) -> None:
         before = self.acknowledged
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while self.acknowledged < before + 5:
                 await asyncio.sleep(0.02)
 

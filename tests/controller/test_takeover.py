@@ -157,7 +157,7 @@ async def check(server: Server, name: str, made: Fleet) -> None:
     async def inbox() -> int:
         return len(await server.run(name, "SELECT 1 FROM inbox WHERE answer IS NULL"))
 
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while await inbox():
             await asyncio.sleep(0.1)
     stored = {row["id"] for row in await server.run(name, "SELECT id FROM events")}

@@ -53,7 +53,7 @@ class Machine:
             [str(SCRIPT), str(self.folder / "pip")],
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=60,
             env={"PATH": "/usr/local/bin:/usr/bin:/bin", "CORRAL_DRIVER_FILE": str(self.driver)},
         )
 
@@ -113,6 +113,6 @@ def test_when_nothing_can_be_had_it_fails_and_says_what_works_without(machine):
 
 
 def test_without_a_pip_it_says_how_to_make_one(tmp_path):
-    done = subprocess.run([str(SCRIPT), str(tmp_path / "pip")], capture_output=True, text=True, timeout=30)
+    done = subprocess.run([str(SCRIPT), str(tmp_path / "pip")], capture_output=True, text=True, timeout=60)
     assert done.returncode == 2
     assert "python3 -m venv" in done.stderr

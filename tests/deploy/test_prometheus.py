@@ -33,7 +33,7 @@ def installed(tmp_path):
 
 
 def run(program: str, install: str, *arguments: str) -> str:
-    done = subprocess.run([need(program, install), *arguments], capture_output=True, text=True, timeout=30)
+    done = subprocess.run([need(program, install), *arguments], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -41,7 +41,7 @@ def test_every_unit_has_a_limit_of_exposure():
 def test_systemd_finds_nothing_wrong_with_the_unit(unit):
     # An unknown key is only a warning with exit code 0, so anything that verify prints is a failure.
     done = subprocess.run(
-        [need("systemd-analyze", SYSTEMD), "verify", "--man=no", str(unit)], capture_output=True, text=True, timeout=30
+        [need("systemd-analyze", SYSTEMD), "verify", "--man=no", str(unit)], capture_output=True, text=True, timeout=60
     )
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
 
@@ -58,7 +58,7 @@ def test_the_unit_is_as_closed_as_it_was(unit):
         ],
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=60,
     )
     assert done.returncode == 0, done.stdout[-400:]
 
@@ -135,7 +135,7 @@ def test_the_configuration_is_shut_to_others(tmp_path):
 
 
 def run(program: str, *arguments: str) -> None:
-    done = subprocess.run([need(program, SYSTEMD), *arguments], capture_output=True, text=True, timeout=30)
+    done = subprocess.run([need(program, SYSTEMD), *arguments], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
 
 

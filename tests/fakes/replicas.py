@@ -14,7 +14,7 @@ from tests.fakes.replica.service import Service
 from tests.ports import free_ports
 
 PROGRAM = Path(__file__).resolve().parent / "replica"
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 
 
 class FakeReplica:

@@ -116,7 +116,7 @@ async def test_a_second_run_at_the_same_time_is_refused_and_the_first_can_be_end
     ground, heard = Ground(), Heard()
     hung = diag(ground, "silent")
     first = asyncio.ensure_future(hung.run(DiagRequest(gpus=(FIRST,)), heard))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while not any(isinstance(told, Started) for told in heard.told):
             await asyncio.sleep(0.01)
         with pytest.raises(Refused, match="run on this node already"):
@@ -141,7 +141,7 @@ async def test_a_run_that_is_ended_begins_with_no_other_gpu():
     ground = Ground()
     hung = diag(ground, "silent")
     run = asyncio.ensure_future(hung.run(DiagRequest(gpus=(FIRST, SECOND)), Heard()))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while not hung.pids():
             await asyncio.sleep(0.01)
         hung.stop("a repair needs the driver")
@@ -154,7 +154,7 @@ async def test_who_goes_away_takes_the_program_with_them():
     heard = Heard()
     hung = diag(Ground(), "silent")
     run = asyncio.ensure_future(hung.run(DiagRequest(gpus=(FIRST,)), heard))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while not hung.pids():
             await asyncio.sleep(0.01)
         (pid,) = hung.pids()
@@ -266,7 +266,7 @@ async def test_a_neighbour_that_slows_down_ends_the_run_and_is_named():
     await watch.before()
     child, gathered = Child(program("silent"), (), Bench(device="cpu"), ("memory",)), Gathered()
     run = asyncio.ensure_future(child.run(gathered))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while not gathered.figures:
             await asyncio.sleep(0.01)
         await watch.neighbours(child)
@@ -280,7 +280,7 @@ async def test_a_hold_that_is_lifted_meanwhile_ends_the_run():
     run = asyncio.ensure_future(
         diag(ground, "hangs-in:memory").run(DiagRequest(gpus=(FIRST, SECOND), grade=Grade.MEDIUM), heard)
     )
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while Started(gpu=FIRST, test="memory") not in heard.told:
             await asyncio.sleep(0.01)
         ground.kept = set()
@@ -322,7 +322,7 @@ async def test_a_validation_that_a_repair_has_ended_begins_anew_and_says_nothing
     ground = Ground()
     hung = diag(ground, "silent")
     validation = asyncio.ensure_future(hung.validate(FIRST))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while not hung.pids():
             await asyncio.sleep(0.01)
         (first,) = hung.pids()

@@ -10,7 +10,7 @@ import pytest
 
 from tests.agent.executor.node import Node
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from vocab.observations import Member
 
 ROOT = Path(__file__).resolve().parents[3]
 FAKE = (sys.executable, str(ROOT / "tests" / "fakes" / "replica"))
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 
 
 def spec(replica: str, *gpus: str, phase: str = "run", token: str = "1.1", **more: Any) -> ReplicaSpec:

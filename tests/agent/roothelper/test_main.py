@@ -38,7 +38,7 @@ async def test_systemds_socket_starts_it_it_serves_and_it_ends_when_nobody_comes
         assert isinstance(await helper.ask(Survey(gpus=())), Surveyed)
         (tmp_path / "PAUSE").touch()
         assert isinstance(await helper.ask(Reboot()), Denied)
-        assert process.wait(timeout=30) == 0
+        assert process.wait(timeout=60) == 0
     finally:
         process.kill()
         process.wait()
@@ -47,7 +47,7 @@ async def test_systemds_socket_starts_it_it_serves_and_it_ends_when_nobody_comes
 async def patiently(helper: SocketHelper):
     import asyncio
 
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while True:
             try:
                 return await helper.able()

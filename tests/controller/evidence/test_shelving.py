@@ -89,7 +89,7 @@ async def quarantined(node: Node, number: int = 1, gpu: int = 0) -> None:
 
 
 async def written(home: House, count: int = 1, *, tries: int = 1) -> list[dict[str, Any]]:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while True:
             found: list[dict[str, Any]] = await home.get("bundles")
             if len(found) >= count and found[0]["tries"] >= tries:
@@ -155,14 +155,14 @@ async def test_what_was_written_failed_and_is_kept_is_counted(tmp_path: Path) ->
         node = await joined(home, made.url)
         await quarantined(node)
         text = ""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while 'corral_bundles_total{outcome="failed"} 1.0' not in text:
                 await asyncio.sleep(0.05)
                 text = (await home.raw("GET", "/metrics"))[1]
     (tmp_path / "bundles").unlink()
     async with agent() as made, house(tmp_path, make_core=real_core) as home:
         (bundle,) = await written(home)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while f"corral_bundle_bytes {float(bundle['bytes'])}" not in text:
                 await asyncio.sleep(0.05)
                 text = (await home.raw("GET", "/metrics"))[1]

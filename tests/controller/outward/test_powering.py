@@ -82,7 +82,7 @@ async def power_cycle(home: House) -> dict[str, Any]:
 
 
 async def until(home: House, node: Node, state: str) -> dict[str, Any]:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while (action := await power_cycle(home))["state"] != state:
             await node.send()
             await asyncio.sleep(0.02)
@@ -127,7 +127,7 @@ async def test_killed_after_it_has_begun_it_does_not_send_it_again_but_completes
         await until(home, node, "running")
     async with broken(tmp_path) as (home, node), hand(home, second, tmp_path):
         await node.send()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while not second.did:
                 await asyncio.sleep(0.02)
         assert (await power_cycle(home))["state"] == "running"
@@ -144,7 +144,7 @@ async def test_killed_before_it_has_begun_it_sends_it_once_in_its_next_life(tmp_
     first.planning = look_for_ever
     async with broken(tmp_path) as (home, node), hand(home, first, tmp_path):
         await fault(node)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             await looked.wait()
     async with broken(tmp_path) as (home, node), hand(home, second, tmp_path):
         await node.send()
@@ -198,7 +198,7 @@ async def test_a_pause_while_the_bmc_is_slow_holds_the_hand_until_it_is_over(tmp
     switch.planning = be_slow
     async with broken(tmp_path) as (home, node), hand(home, switch, tmp_path):
         await fault(node)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             await asked.wait()
         await home.post("pause", {"reason": "stop it"})
         answers.set()

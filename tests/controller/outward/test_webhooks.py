@@ -52,7 +52,7 @@ class Receiver:
         return web.Response(status=status)
 
     async def until(self, count: int) -> list[dict[str, Any]]:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while len(self.taken) < count:
                 await asyncio.sleep(0.02)
         return [msgspec.json.decode(body) for _, body in self.taken]

@@ -29,7 +29,7 @@ def keys(postgres: Server, name: str) -> Keys:
 
 
 async def until(condition: Any) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while not await condition():
             await asyncio.sleep(0.02)
 

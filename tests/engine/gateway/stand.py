@@ -15,7 +15,7 @@ from tests.fakes.replicas import FakeReplica
 from tests.ports import free_ports
 from vocab.clock import SystemClock
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 
 
 class SmallController:

@@ -38,7 +38,7 @@ async def test_a_vllm_is_asked_at_its_health() -> None:
     board.list([Listed(replica="r1", deployment="chat", url=f"http://127.0.0.1:{runner.addresses[0][1]}")])
     probing = asyncio.ensure_future(Probes(board).run())
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while board.standing("r1") is not Standing.READY:
                 await asyncio.sleep(0.01)
     finally:
