@@ -11,10 +11,11 @@ from agent.judge.links import NOT_ROOTS
 from vocab.events import Event, Flag, Recovery, Scope, Severity
 
 DIED = "replica_died"
+COLLECTIVE = "collective_timeout"  # its watchdog ends the program; what lies behind both explains more
 WITHIN_S: dict[str, float] = {  # how long after a fault its effect on a replica is seen
     DIED: 60.0,  # a killed engine exits within seconds
     "replica_stalled": 200.0,  # one that waits for a dead GPU is given two minutes of patience
-    "collective_timeout": 700.0,  # the usual time-out of a collective is ten minutes
+    COLLECTIVE: 700.0,  # the usual time-out of a collective is ten minutes
     "container_device_access_lost": 60.0,
 }
 MEMORY_S = max(WITHIN_S.values())
@@ -34,6 +35,7 @@ class Fault(msgspec.Struct, frozen=True):
     severity: Severity
     recovery: Recovery
     seen: float
+    replica: str | None = None
 
 
 class Blame(msgspec.Struct):
@@ -45,7 +47,8 @@ class Blame(msgspec.Struct):
         """Keep a fault; True if it may explain an event of a replica that was judged before it."""
         if event.injected or not _is_fault(event):
             return False
-        key = f"{event.code} {event.gpu} {event.pid}"
+        replica = str(event.fields.get("replica")) if event.code == COLLECTIVE else None
+        key = f"{event.code} {event.gpu or replica} {event.pid}"
         self.faults.pop(key, None)
         self.faults[key] = Fault(
             id=event.id,
@@ -56,6 +59,7 @@ class Blame(msgspec.Struct):
             severity=event.severity,
             recovery=event.recovery,
             seen=now,
+            replica=replica,
         )
         while len(self.faults) > MOST_FAULTS or now - next(iter(self.faults.values())).seen > MEMORY_S:
             del self.faults[next(iter(self.faults))]
@@ -67,7 +71,10 @@ class Blame(msgspec.Struct):
         if within is None or event.injected:
             return event
         gpus, pids = set(event.fields.get("gpus", ())), _pids(event)
-        hits = [f for f in self.faults.values() if abs(now - f.seen) <= within and _reaches(f, gpus, pids)]
+        near = [f for f in self.faults.values() if abs(now - f.seen) <= within]
+        hits = [f for f in near if f.replica is None and _reaches(f, gpus, pids)]
+        if not hits and event.code == DIED:
+            hits = [f for f in near if f.replica is not None and f.replica == event.fields.get("replica")]
         if not hits:
             return event
         worst = max(hits, key=lambda f: (f.code == "oom_kill", f.severity.rank, f.recovery.rank, -f.seen))
@@ -89,7 +96,7 @@ def verdict(fault: Fault, before: str) -> str:
 def _is_fault(event: Event) -> bool:
     if Flag.LOOKUP_FAILED in event.flags or event.code in NOT_ROOTS or event.severity is Severity.INFO:
         return False
-    return event.code.startswith("xid:") or event.code in NAMED
+    return event.code.startswith("xid:") or event.code in NAMED or event.code == COLLECTIVE
 
 
 def _pids(event: Event) -> set[int]:

@@ -108,5 +108,5 @@ def _words(how: Exit | None) -> str:
     told, by = ending(how.code, how.signal, how.reason), signal_of(how.code, how.signal)
     if told is UNSEEN:
         return "the replica's process ended, and nobody saw how"
-    ended = f"signal {by}" if by else f"code {how.code}"
+    ended = f"signal {by}" if by else how.reason if how.code is None else f"code {how.code}"
     return f"the replica's process ended by itself ({ended}): {told.words}"

@@ -62,7 +62,8 @@ class ThermalProbe(msgspec.Struct):
         if severity is not None and streak.bad >= NEEDED and severity.rank + 1 > streak.raised:
             streak.raised = severity.rank + 1
             reasons = f"0x{mask:x}"
-            text = f"clocks are held down by heat (reasons {reasons})"
+            why = "by heat" if mask & (HW_THERMAL | SW_THERMAL) else "by heat or a draw of power too sharp"
+            text = f"clocks are held down {why} (reasons {reasons})"
             fields = {"clock_reasons": reasons}
             return (finding(sample, gpu, CODE, text, names=SHOWN, severity=severity, fields=fields),)
         if streak.raised and streak.good >= NEEDED:

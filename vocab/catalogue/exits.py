@@ -42,6 +42,17 @@ BY_REASON: dict[str, Ending] = {
     GPU_FAULT: Ending("killed_by_gpu", "its GPU failed, by its own word"),
     OUT_OF_MEMORY: Ending("out_of_gpu_memory", "there was no memory left for it"),
 }
+_KILLED = Ending("out_of_memory", "killed by the kernel: its limit of memory, or the machine, was full")
+_SENT_AWAY = Ending("stopped_from_outside", "stopped by who gave it its place")
+BY_WORD: dict[str, Ending] = {  # reasons of Kubernetes, Docker, systemd and Slurm, in small letters
+    "oomkilled": _KILLED,
+    "oom-kill": _KILLED,
+    "out_of_memory": _KILLED,
+    "evicted": _SENT_AWAY,
+    "preempted": _SENT_AWAY,
+    "cancelled": _SENT_AWAY,
+    "nodeshutdown": _SENT_AWAY,
+}
 CRASHED = Ending("crashed_by_itself", "ended by itself")
 UNSEEN = Ending("unseen", "nobody saw how it ended")
 
@@ -57,6 +68,8 @@ def ending(code: int | None, number: int | None, reason: str | None = None) -> E
     """What an exit code, a signal or the engine's own word says."""
     if reason in BY_REASON:
         return BY_REASON[reason]
+    if reason is not None and reason.lower() in BY_WORD:
+        return BY_WORD[reason.lower()]
     by = signal_of(code, number)
     if by is not None:
         return _SIGNALS.get(by, CRASHED)

@@ -19,7 +19,7 @@ from tests.agent.made import (
 )  # fmt: skip
 from vocab.errors import InputError
 from vocab.events import Flag, Recovery, Severity
-from vocab.observations import Check, Exit, ProcessSeen
+from vocab.observations import Check, Exit, LogLine, ProcessSeen
 
 APP = "pid={pid}, name=app, Uncontained: LTC TAG (0xA, 0xB). RST: Yes, D-RST: No"
 
@@ -182,6 +182,22 @@ def test_a_replica_that_dies_on_a_failed_gpu_points_to_the_fault():
     root = events(bench.see(fallen(1.0, 0)))[0]
     (died,) = events(bench.see(replica(3.0, phase="stopped", exit=Exit(signal=6))))
     assert (died.code, died.cause, died.gpu) == ("replica_died", root.id, None)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("failed", [False, True])
+def test_a_replica_that_its_collectives_watchdog_ends_points_to_the_collective_or_to_what_lies_behind(turned, failed):
+    bench = Bench()
+    roots = bench.see(fallen(0.5, 0)) if failed else []
+    line = (
+        "[Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=5, OpType=ALLREDUCE, NumelIn=1, "
+        "NumelOut=1, Timeout(ms)=600000) ran for 600041 milliseconds before timing out."
+    )
+    says = LogLine(at=1.0, node=NODE, replica="r1", rank=0, line=line)
+    ends = replica(1.0, phase="stopped", exit=Exit(signal=6))
+    found = roots + bench.see(replica(0.8), *((ends, says) if turned else (says, ends))) + bench.at(10_000.0)
+    last = {event.code: event for event in events(found)}
+    assert last["replica_died"].cause == last["xid:79" if failed else "collective_timeout"].id
 
 
 def test_injected_events_are_shown_and_open_nothing():

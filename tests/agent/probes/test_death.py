@@ -51,6 +51,11 @@ def test_each_life_dies_once():
         (Exit(signal=15), "stopped_from_outside"),
         (Exit(code=143), "stopped_from_outside"),
         (Exit(code=137), "killed"),
+        (Exit(code=137, reason="OOMKilled"), "out_of_memory"),  # Kubernetes and Docker
+        (Exit(signal=9, reason="oom-kill"), "out_of_memory"),  # systemd
+        (Exit(reason="OUT_OF_MEMORY"), "out_of_memory"),  # Slurm
+        (Exit(code=137, reason="Evicted"), "stopped_from_outside"),
+        (Exit(code=137, reason="Error"), "killed"),
         (Exit(), "unseen"),
         (Exit(code=4, reason="gpu fault"), "killed_by_gpu"),
         (Exit(code=5, reason="out of memory"), "out_of_gpu_memory"),
