@@ -79,7 +79,7 @@ class Server:
     def _signal(self, number: int) -> None:
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(number)
-            self._process.wait(30)
+            self._process.wait(60)
 
     def freeze(self) -> None:
         """Stop all of its processes where they are."""
@@ -177,7 +177,7 @@ def server() -> Iterator[Server]:
             thread.submit(asyncio.run, made.template()).result()
         yield made
     finally:
-        made.stop()
+        made.kill()  # nothing of it is kept
         watch.kill()
         watch.wait()
         with contextlib.suppress(OSError):
