@@ -17,6 +17,7 @@ from vocab.observations import AnyObservation, DriverEvent, GpuIdentity, GpuSamp
 
 CHANGED, MISSING = "mig_reconfigured", "mig_instance_missing"
 MIG_EVENT = 0x100  # nvmlEventMigConfigChange
+LATE_S = 60.0  # the list, the mode and the event are read one after another: the word on a change may come last
 
 
 class Partition(msgspec.Struct):
@@ -26,6 +27,8 @@ class Partition(msgspec.Struct):
     mode: int | None = None
     announced: bool = False
     missing: set[str] = set()
+    missed_at: float = 0.0
+    listed: dict[str, tuple[int | None, int | None]] = {}
 
 
 class MigProbe(msgspec.Struct):
@@ -40,44 +43,55 @@ class MigProbe(msgspec.Struct):
             case NodeSeen():
                 return [verdict for gpu in observation.gpus for verdict in self._listed(gpu, observation.at)]
             case DriverEvent(type="other", gpu=str(gpu), data=data) if data in {None, MIG_EVENT}:
-                self.gpus.setdefault(gpu, Partition()).announced = True
+                return list(self._announced(gpu, observation.at))
             case GpuSample() if observation.readings is not None and observation.readings.mig_mode is not None:
                 gpu_, mode = scene.sampled(observation), observation.readings.mig_mode
                 if gpu_ is not None:
-                    self._mode(gpu_, mode)
+                    return list(self._mode(gpu_, mode, observation.at))
         return ()
 
-    def _mode(self, gpu: str, mode: int) -> None:
+    def _mode(self, gpu: str, mode: int, at: float) -> Iterator[Verdict]:
         known = self.gpus.setdefault(gpu, Partition())
-        known.announced = known.announced or (known.mode is not None and known.mode != mode)
+        if known.mode is not None and known.mode != mode:
+            yield from self._announced(gpu, at)
         known.mode = mode
+
+    def _announced(self, gpu: str, at: float) -> Iterator[Verdict]:
+        """Somebody changes the instances: what is listed next is meant so, and what was missed just now was as well."""
+        known = self.gpus.setdefault(gpu, Partition())
+        if not known.missing or known.wanted is None or at - known.missed_at > LATE_S:
+            known.announced = True
+            return
+        before, known.wanted = known.wanted, known.listed
+        yield from self._restored(gpu, at, known)
+        yield self._changed(gpu, at, before, known.listed)
 
     def _listed(self, gpu: GpuIdentity, at: float) -> Iterator[Verdict]:
         here = {str(one["uuid"]): (one.get("gi"), one.get("ci")) for one in gpu.mig if one.get("uuid")}
         known = self.gpus.setdefault(gpu.uuid, Partition())
         before, announced = known.wanted, known.announced
-        known.announced = False
+        known.announced, known.listed = False, here
         if before is None:
             known.wanted = here
         elif set(here) == set(before):
-            yield from self._restored(gpu, at, known)
+            yield from self._restored(gpu.uuid, at, known)
         elif announced or set(here) - set(before):
             known.wanted = here
-            yield from self._restored(gpu, at, known)
-            yield self._changed(gpu, at, before, here)
+            yield from self._restored(gpu.uuid, at, known)
+            yield self._changed(gpu.uuid, at, before, here)
         else:
             yield from self._lacks(gpu, at, known, before, here)
 
-    def _restored(self, gpu: GpuIdentity, at: float, known: Partition) -> Iterator[Verdict]:
+    def _restored(self, gpu: str, at: float, known: Partition) -> Iterator[Verdict]:
         if known.missing:
             known.missing = set()
-            yield Clear(code=MISSING, at=at, gpu=gpu.uuid)
+            yield Clear(code=MISSING, at=at, gpu=gpu)
 
-    def _changed(self, gpu: GpuIdentity, at: float, before: Mapping[str, Any], here: Mapping[str, Any]) -> Verdict:
+    def _changed(self, gpu: str, at: float, before: Mapping[str, Any], here: Mapping[str, Any]) -> Verdict:
         self.turn += 1
         fields = {"before": sorted(before), "now": sorted(here), "expected": len(here)}
         text = f"MIG instances were changed from {len(before)} to {len(here)}"
-        return node_finding(CHANGED, at, text, gpu=gpu.uuid, first=(self.turn, *sorted(here)), fields=fields)
+        return node_finding(CHANGED, at, text, gpu=gpu, first=(self.turn, *sorted(here)), fields=fields)
 
     def _lacks(
         self, gpu: GpuIdentity, at: float, known: Partition, before: Mapping[str, Any], here: Mapping[str, Any]
@@ -85,6 +99,8 @@ class MigProbe(msgspec.Struct):
         lacking = sorted(set(before) - set(here))
         fresh = [uuid for uuid in lacking if uuid not in known.missing]
         known.missing = set(lacking)
+        if fresh:
+            known.missed_at = at
         for uuid in fresh:
             gi, ci = before[uuid]
             self.turn += 1

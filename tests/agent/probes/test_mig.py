@@ -57,6 +57,17 @@ def test_a_new_partition_ends_what_was_missing_of_the_old_one():
     ]
 
 
+def test_the_word_on_a_change_may_come_after_the_list():
+    modes = (sample(1.0, 0, mig_mode=1), listed(2.0), sample(5.0, 0, mig_mode=0), listed(9.0))
+    told = [("Clear", "mig_instance_missing"), ("Finding", "mig_reconfigured")]
+    assert play(listed(0.0, "a"), *modes) == [("Finding", "mig_instance_missing"), *told]
+    assert play(listed(0.0, "a"), listed(2.0), announced(4.0), listed(9.0))[1:] == told
+
+
+def test_a_change_that_is_announced_long_after_is_another_one():
+    assert play(listed(0.0, "a", "b"), listed(2.0, "a"), announced(400.0)) == [("Finding", "mig_instance_missing")]
+
+
 def test_a_gpu_that_is_gone_has_no_missing_instances():
     assert play(listed(0.0, "a", "b"), inventory(1.0, gpus=(7,)), listed(2.0, "a", "b")) == []
 
