@@ -152,10 +152,10 @@ class Turns:
             await self._mind.renew(behind, now)
         began = time.perf_counter()
         for submission in taken:
-            if time.perf_counter() - began > SLICE_S:  # a storm: heartbeats are heard between its reports
+            await self._hear(submission, now)
+            if time.perf_counter() - began > SLICE_S:  # a storm, or a spool: heartbeats are heard between its reports
                 await asyncio.sleep(0)
                 now, began = self._steady.now(), time.perf_counter()
-            await self._hear(submission, now)
         if late_s := self._ear.listened():
             self._was_deaf(late_s)
         now = self._steady.now()

@@ -104,6 +104,7 @@ def _set_pragmas(connection: Any, _: object) -> None:
     connection.isolation_level = None  # transactions begin where we say, so that reads are consistent too
     cursor = connection.cursor()
     for setting in (
+        "page_size=8192",  # of a new file: an event touches fifteen indices, and a tenth less is written for it
         "journal_mode=WAL",
         "synchronous=FULL",  # NORMAL may lose the last commits in a power cut, and those were acknowledged
         f"busy_timeout={BUSY_MS}",

@@ -90,6 +90,7 @@ class Inside:
     async def measure(self, name: str, each: Callable[[bytes], Awaitable[None]], bodies: list[bytes], at_once: int,
                       of: int = 1) -> None:  # fmt: skip
         """Have them all taken, so many on their way; ``of``: how many things are in each of them."""
+        await asyncio.sleep(2 * TURN_S)  # what has made the bodies was no work of the controller's
         self._held.longest_s = 0.0
         cpu, began = time.process_time(), time.perf_counter()
         for start in range(0, len(bodies), at_once):

@@ -78,3 +78,22 @@ async def test_whoever_is_cancelled_twice_leaves_a_connection_that_nobody_uses_a
         await writing
     await store.commit(Write(at=2.0, events=[event(2)]))
     await store.close()
+
+
+async def test_between_the_statements_of_a_long_transaction_others_have_their_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("controller.store.inline.TURN_S", 0.0)  # every one is long
+    store = await Store.open(Sqlite(tmp_path / "corral.db"))
+    seen: list[bool] = []
+
+    async def look() -> None:
+        while not committing.done():
+            seen.append(store._writing.locked())
+            await asyncio.sleep(0)
+
+    committing = asyncio.create_task(store.commit(Write(at=1.0, events=[event(n) for n in range(MANY)])))
+    await look()
+    await committing
+    assert sum(seen) > 5
+    await store.close()
