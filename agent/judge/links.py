@@ -47,7 +47,7 @@ _DEAD = _xids(79, 62, 119, 120, 143)  # a GPU that no longer answers takes down 
 LINKS: tuple[Link, ...] = (
     Link("xid:45", None, 5.0, quiet=True),  # channels torn down after another fault
     Link("xid:45", _xids(43), 5.0, quiet=True),  # or with a channel that was reset
-    Link("xid:45", NVLINK_FAULTS, 5.0, quiet=True, any_gpu=True),  # the peer's link fault ends our channels too
+    Link("xid:45", NVLINK_FAULTS | {SWITCH}, 5.0, quiet=True, any_gpu=True),  # a peer's fault ends our channels too
     Link("xid:43", None, 5.0),  # the process that met a fault must end
     Link("xid:154", None, 10.0),  # the driver's advice for the fault before it
     Link("xid:109", _xids(13, 31), 10.0),  # a stuck context after an exception

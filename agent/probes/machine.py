@@ -23,8 +23,20 @@ _GIVEN_UP = {  # what became of the link or of the device
     "link_down": Severity.WARNING,  # of a slot: somebody may have pulled what was in it
 }
 # NV_STATUS of a start that failed, where it says what would help (open driver, nvstatuscodes)
-_STARTS: dict[int, Recovery] = {0x62: Recovery.RESET_GPU}
-_STARTS_OF = {0x0F: "GPU is lost", 0x62: "reset required", 0x65: "timeout", 0x72: "memory error"}
+# What no new start of the node mends: a person must plug the cable in, or install another driver.
+_STARTS: dict[int, Recovery] = {
+    0x1C: Recovery.CONTACT_SUPPORT,
+    0x56: Recovery.INVESTIGATE,
+    0x62: Recovery.RESET_GPU,
+}
+_STARTS_OF = {
+    0x0F: "GPU is lost",
+    0x1C: "a power cable is missing",
+    0x56: "not supported by this driver",
+    0x62: "reset required",
+    0x65: "timeout",
+    0x72: "memory error",
+}
 
 
 def rule_aer(record: Parsed) -> Ruling | None:

@@ -214,3 +214,10 @@ def test_a_gpu_that_is_gone_is_so_by_its_fault_and_not_by_the_drivers_word_on_it
     stated = "GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required)"
     found = by_code(last(Bench(), fallen(1.0), xid(1.5, 154, stated), sample(3.0, 0, "GPU_IS_LOST")))
     assert found["gpu_lost"].cause == found["xid:79"].id
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_channels_that_end_as_a_switch_fails_point_to_the_switch(turned):
+    pair = record(1.0, SWITCH.format("Fatal")), xid(1.1, 45, TORN.format(7))
+    found = by_code(last(Bench(), *(reversed(pair) if turned else pair)))
+    assert (found["xid:45"].cause, found["xid:45"].severity) == (found["sxid:20034"].id, Severity.INFO)

@@ -94,6 +94,13 @@ def test_an_error_that_lost_something_is_another_event_than_those_that_the_link_
     ]
 
 
+@pytest.mark.parametrize(("status", "recovery"), [("0x1c", "contact_support"), ("0x56", "investigate")])
+def test_a_start_that_no_reboot_helps_is_a_persons(status, recovery):
+    line = f"NVRM: GPU {pci(2)}.0: RmInitAdapter failed! (0x24:{status}:1471)"
+    (event,) = events(Bench().see(record(1.0, line)))
+    assert (event.code, event.recovery) == ("gpu_init_failed", recovery)
+
+
 def test_a_start_that_asks_for_a_reset_gets_that_advice():
     (event,), _ = seen(f"NVRM: GPU {pci(3)}.0: RmInitAdapter failed! (0x25:0x62:1500)")
     assert (event.recovery, event.fields["meaning"]) == (Recovery.RESET_GPU, "reset required")
