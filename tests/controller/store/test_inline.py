@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import select
+from sqlalchemy.event import listen
 
 from controller.store.dialects import Sqlite
 from controller.store.records import Write
@@ -85,15 +86,17 @@ async def test_between_the_statements_of_a_long_transaction_others_have_their_tu
 ) -> None:
     monkeypatch.setattr("controller.store.inline.TURN_S", 0.0)  # every one is long
     store = await Store.open(Sqlite(tmp_path / "corral.db"))
-    seen: list[bool] = []
+    happened: list[str] = []
+    listen(store.engines[-1], "before_cursor_execute", lambda *_: happened.append("statement"))
 
     async def look() -> None:
         while not committing.done():
-            seen.append(store._writing.locked())
+            if happened[-1:] == ["statement"]:
+                happened.append("turn")
             await asyncio.sleep(0)
 
     committing = asyncio.create_task(store.commit(Write(at=1.0, events=[event(n) for n in range(MANY)])))
     await look()
     await committing
-    assert sum(seen) > 5
+    assert happened.count("turn") > 6
     await store.close()
