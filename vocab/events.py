@@ -147,6 +147,7 @@ class Cleared(msgspec.Struct, frozen=True, kw_only=True):
 MAX_EVIDENCE = 20
 FIRST_S, LAST_S = -62135596800.0, 253402300799.0  # the years 1 and 9999: the calendar has no others
 HISTORY = "history"  # a field that is set on events of an earlier boot: they are shown and open nothing
+UNKNOWN_SLOT = "unknown slot"  # among the missing GPUs of gpu_count_mismatch: one that nobody can name
 
 
 def rfc3339(at: float) -> str:

@@ -11,7 +11,7 @@ import msgspec
 
 from agent.probes.probe import Clear, Finding, Verdict
 from agent.probes.scene import BOOT_GRACE_S, Scene
-from vocab.events import Evidence, Recovery, Scope, Severity, Source, rfc3339
+from vocab.events import UNKNOWN_SLOT, Evidence, Recovery, Scope, Severity, Source, rfc3339
 from vocab.observations import AnyObservation, NodeSeen, PciDevice, SourceState
 from vocab.pci import pci_address
 
@@ -32,7 +32,7 @@ class Gap(msgspec.Struct, frozen=True):
     @property
     def key(self) -> str:
         """What tells gaps apart."""
-        return self.gpu or self.pci or "unknown slot"
+        return self.gpu or self.pci or UNKNOWN_SLOT
 
 
 class Counts(msgspec.Struct):

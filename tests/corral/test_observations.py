@@ -63,6 +63,21 @@ def test_a_gpu_that_a_new_inventory_leaves_out_is_missing(tmp_path: Path) -> Non
     assert final(lines, gpu="GPU-n1-2")["state"] != "healthy"
 
 
+@pytest.mark.parametrize("listed", [(0, 1, 3), (0, 1)])
+def test_a_count_that_differs_is_no_fault_beside_the_gpus_that_are_missing(
+    tmp_path: Path, listed: tuple[int, ...]
+) -> None:
+    lines = lines_of(tmp_path, node(expected_gpus=4), node(at=10, listed=listed, expected_gpus=4), end(30))
+    opened = [line for line in kinds(lines, "incident") if line["state"] == "open"]
+    assert [line["code"] for line in opened] == ["gpu_missing"] * (4 - len(listed))
+    assert "gpu_count_mismatch" in codes(lines, "condition")
+
+
+def test_a_count_that_differs_by_nobody_knows_which_gpu_is_a_fault(tmp_path: Path) -> None:
+    lines = lines_of(tmp_path, node(expected_gpus=5), end(30))
+    assert [line["code"] for line in kinds(lines, "incident")] == ["gpu_count_mismatch"]
+
+
 def test_a_gpu_given_to_a_virtual_machine_is_removed_and_not_missing(tmp_path: Path) -> None:
     bus = [{"pci": "0000:12:00.0", "class": "0x030200", "driver": "vfio-pci"}]
     lines = lines_of(tmp_path, node(), node(at=10, listed=(0, 1, 3), pci_devices=bus), end(30))

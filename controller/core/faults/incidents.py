@@ -2,7 +2,8 @@
 
 An event belongs to an open incident if it names one of its events as its cause, if its code is a known
 effect of a code in it, or if it is about the same GPU and came within a minute, or while the GPU is held
-anyway (one repair ends both). Otherwise an error with a condition opens an incident of its own.
+anyway (one repair ends both). Otherwise an error with a condition opens an incident of its own; but a count that
+differs by GPUs that are each told to be missing is none beside theirs.
 """
 
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from controller.core.fleet.fleet import Fleet
 from controller.core.fleet.names import incident_id
 from controller.core.fleet.settings import CORRELATION_S
 from controller.core.policy.policy import OWNER, is_momentary, opens_incident, subject_of, wants_hold
-from vocab.events import Event, Recovery, Severity
+from vocab.events import UNKNOWN_SLOT, Event, Recovery, Severity
 from vocab.lines import ConditionLine, IncidentLine, Subject
 
 # effect: causes. Seen in the other order the cause becomes the root. Of one node, not only of one GPU.
@@ -39,13 +40,19 @@ def judge(fleet: Fleet, event: Event, now: float) -> Iterator[IncidentLine]:
     joined = _explained(fleet, event) or (_beside(fleet, event, now) if stands or momentary else None)
     if joined is not None:
         yield from _grow(fleet, joined, event, now)
-    elif (stands and opens_incident(event)) or momentary:
+    elif (stands and opens_incident(event) and not _only_counts(event)) or momentary:
         yield _open(event, incident_id(event.id, len(before)), now)
 
 
 def _has_condition(fleet: Fleet, event: Event) -> bool:
     conditions = fleet.ledger.conditions
     return any(conditions[key].state != "cleared" for key in fleet.ledger.conditions_of_event.get(event.id, ()))
+
+
+def _only_counts(event: Event) -> bool:
+    """Whether an event sums up what other events say of each GPU: fewer are there, and which ones is known."""
+    missing = event.fields.get("missing") or (UNKNOWN_SLOT,)
+    return event.code == "gpu_count_mismatch" and UNKNOWN_SLOT not in missing
 
 
 def _explained(fleet: Fleet, event: Event) -> IncidentLine | None:
