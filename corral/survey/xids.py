@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from agent.judge import Judge
-from agent.probes.pushed import AWAIT_S
+from agent.probes.pushed import AWAIT_S, HIGHEST
 from corral.survey.fleet import Board
 from vocab.events import Event, Severity
 from vocab.messages import EventItem
@@ -28,7 +28,7 @@ def xids(points: Iterable[Point], seen_from: float) -> Iterator[Found]:
     """
     before: int | None = None
     for at, value in sorted(set(points)):
-        if not math.isfinite(value):
+        if not 0 <= value <= HIGHEST:  # NaN, or a blank of DCGM's: nothing was read
             continue
         number = int(value)
         if number > 0 and number != before and (before is not None or seen_from < at):

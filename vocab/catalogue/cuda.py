@@ -98,6 +98,7 @@ _NAMED = re.compile(r"\b(?:cudaError|CUDA_ERROR_)(?!_t\b)(\w+)")
 _STATED = r"cuda(?: driver)?[ _]?(?:error|failure)"
 _NUMBERED = re.compile(rf"{_STATED}[ :=(]*(?:code[ :=]*)?(\d{{1,3}})\b|\bError (\d{{3}}):", re.IGNORECASE)
 _UNKNOWN = re.compile(rf"{_STATED}[: '\"]+unknown error", re.IGNORECASE)
+_DIGITS = 4  # of a code; programs write all sorts of things where one should stand
 _NO_DEVICE = "No CUDA GPUs are available"  # PyTorch's own words
 
 
@@ -105,8 +106,8 @@ def known_error(error: int | str | None) -> CudaError | None:
     """The row of what an engine reports: a CUDA code (as number, text or name), or the name of an NVML error."""
     if not isinstance(error, str):
         return CUDA_ERRORS.get(error) if error is not None else None
-    if error.isdigit():
-        return CUDA_ERRORS.get(int(error))
+    if error.isdecimal():
+        return CUDA_ERRORS.get(int(error)) if len(error) <= _DIGITS else None
     return _NVML.get(error.removeprefix("NVML_ERROR_").upper()) or error_in(error)
 
 

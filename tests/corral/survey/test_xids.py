@@ -26,6 +26,7 @@ BOARDS = {f"GPU-{n}": Board(node="n1", uuid=f"GPU-{n}", index=n, pci=f"0000:0{n}
         ([79, 0, 79], [(2, 79)]),
         ([79, 79], []),  # it stood there before: nobody knows since when
         ([0, float("nan"), 31], [(2, 31)]),
+        ([0, 79, 2.0**63, 79], [(1, 79)]),  # a blank of DCGM's
     ],
 )
 def test_a_change_is_an_xid(numbers: list[float], found: list[tuple[int, int]]) -> None:

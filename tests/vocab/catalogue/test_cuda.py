@@ -72,3 +72,8 @@ def test_a_line_that_names_none_has_none(line):
 
 def test_a_contained_error_is_of_the_link_or_of_its_other_end():
     assert CUDA_ERRORS[226].blame is Blame.FABRIC
+
+
+@pytest.mark.parametrize("said", ["²", "7" * 5_000, "", "-719"])
+def test_what_an_engine_reports_may_be_no_number_of_cuda_at_all(said):
+    assert known_error(said) is None
