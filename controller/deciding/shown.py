@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Sequence
 
 from controller.core.fleet.views import View
@@ -16,6 +17,8 @@ log = logging.getLogger(__name__)
 VIEW_WAIT_S = 5.0  # for a transaction under way; one takes milliseconds
 DRAW_S = 0.05  # between two strokes
 STROKE = 100  # nodes: some milliseconds, and twice as many a second as 12,500 nodes report in
+KEPT_S = 1.0  # age of a picture that nobody looks at, at least, ...
+SHARE = 0.01  # ... and of the time what it may take: what is shown while the store is out
 
 
 class Shown:
@@ -27,6 +30,7 @@ class Shown:
         self._export = export
         self._view: View | None = None
         self._drawn = False  # it shows the last turn
+        self._due = 0.0  # monotonic seconds: when it is drawn anew though nobody looks
         self._lookers = 0  # who waits for a turn's end to see
         self.settled = asyncio.Event()  # the Core is as the disk has it: it may be looked at
         self.down: str | None = "starting: the stored history is being read"
@@ -54,14 +58,22 @@ class Shown:
         return self._view
 
     def _draw(self) -> None:
+        began = time.monotonic()
         self._view, self._drawn = self._mind.view(), True
+        took = time.monotonic() - began
+        self._due = began + max(KEPT_S, took / SHARE)
 
     async def draw(self) -> None:
-        """Draw beside all else, a little at a time: 12,500 nodes at once would be a second in which nothing is read."""
+        """Draw beside all else, a little at a time: 12,500 nodes at once would be a second in which nothing is read.
+
+        Now and then all of it is kept, for who looks first when the store is out.
+        """
         while True:
             await asyncio.sleep(DRAW_S)
             if self.settled.is_set():
                 self._mind.core.draw(STROKE)
+                if not self._drawn and time.monotonic() >= self._due:
+                    self._draw()
 
     def show(self, news: Sequence[Change] = ()) -> None:
         """The Core is as the disk has it; these lines are new there."""

@@ -78,7 +78,7 @@ async def is_up(home: House) -> float:
 async def test_database_that_is_killed_and_started_again_under_load(tmp_path: Path, frail: Server, keys: Keys) -> None:
     async with house(tmp_path, **keys) as home:
         async with reporting(home) as agent:
-            await home.get("fleet")  # what nobody has ever looked at is not drawn
+            await home.get("fleet")  # else what is shown may be a second old, and empty
             for end in (frail.kill, frail.stop):
                 end()
                 reason = await until(home, ready=False)
