@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from agent.kernel.bus import device, peer_memory
+from agent.kernel.client import refused
 from agent.kernel.firmware import report_head
 from agent.kernel.host import adapter, fabric, killed
 from agent.kernel.machine import machine_check
@@ -21,7 +22,7 @@ Parts = dict[str, Any]
 
 MARK = "NVRM: "
 
-_XID = re.compile(r"Xid \(([^)]{0,80})\): {0,4}(\d{1,6})(?:, {0,8}|,?$| (?=\())")
+_XID = re.compile(r"Xid(?: \(([^)]{0,80})\))?: {0,4}(\d{1,6})(?:, {0,8}|,?$| (?=\())")  # the oldest name no GPU
 _MIG = re.compile(r" GPU-I:(\d{1,4})(?: GPU-CI:(\d{1,4}))?$")
 _PID = re.compile(r"pid=(?:'?(\d{1,10})'?|'[^',]{0,20}'|<[^>,]{0,20}>)(?:, {0,4}|$)")  # in words: unknown
 _NAME = "name="
@@ -84,7 +85,7 @@ def _xid(text: str) -> Parts | None:
     head = _XID.match(text)
     if not head:
         return None
-    place, xid = head[1], int(head[2])
+    place, xid = head[1] or "", int(head[2])
     mig = _MIG.search(place)
     address = (place[: mig.start()] if mig else place).removeprefix("PCI:")
     pid, name, payload = _owner(text[head.end() :])
@@ -205,7 +206,7 @@ def _function(text: str) -> Parts | None:
 
 
 _NVRM: tuple[Callable[[str], Parts | None], ...] = (
-    _gpu_at, _board_serial, _gpu_says, start_failed, _rate_limit, _banner, _probed, region_missing, _function,
+    _gpu_at, _board_serial, _gpu_says, start_failed, _rate_limit, _banner, _probed, region_missing, refused, _function,
 )  # fmt: skip
 _OTHERS: tuple[Callable[[str], Parts | None], ...] = (
     sxid, probe_failed, device, machine_check, report_head, peer_memory, killed, adapter, fabric, storage,

@@ -19,6 +19,7 @@ class Kind(StrEnum):
     INIT_FAILED = "nvrm_init_failed"
     RATE_LIMIT = "nvrm_rate_limit"
     BANNER = "nvrm_banner"  # driver version
+    API_MISMATCH = "nvrm_api_mismatch"  # a program with the library of another build
     TEXT = "nvrm_text"
     AER = "aer"
     BANDWIDTH = "pcie_bandwidth"

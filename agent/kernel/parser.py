@@ -8,6 +8,7 @@ until the next line or ``flush``; all others come out at once: nothing delays an
 import re
 from collections.abc import Iterable, Iterator
 
+from agent.kernel.client import CLIENT
 from agent.kernel.firmware import is_of_report, report
 from agent.kernel.lines import FALLEN, MARK, classify, looks_like_xid
 from agent.kernel.parsed import Kind, Parsed, Prefix
@@ -26,9 +27,22 @@ _TAILS: tuple[tuple[str, tuple[str, ...]], ...] = (
         ("(PCI ID: ", "installed in this system ", "fallen off the bus and ", "not supported by ", "Please see "),
     ),
     (REGION, ("BAR",)),
+    (
+        CLIENT,
+        (
+            "has the version ",
+            "this kernel module ",
+            "the version ",
+            "make sure that ",
+            "kernel module and all ",
+            "components have ",
+            "have the same version",
+        ),
+    ),
     ("A GPU crash dump has been created.", ("nvidia-bug-report.sh as root ", "the NVIDIA kernel module ")),
 )
-_JOINED = (MARK + "The NVIDIA GPU ", MARK + REGION)  # what these are about is told by all their lines together
+# What these are about is told by all their lines together.
+_JOINED = (MARK + "The NVIDIA GPU ", MARK + REGION, MARK + CLIENT)
 _TABLE_TAILS = re.compile(r"GPU\d{1,4} (?:GSP RPC buffer contains|RPC history) ")
 
 

@@ -24,12 +24,13 @@ from agent.probes.ruling import Ruling
 from agent.probes.scene import Scene
 from agent.probes.storm import Held, Storm, key_of
 from agent.probes.tape import Gap, Tape
-from agent.probes.xid import rule_sxid, rule_xid, with_repeats
+from agent.probes.xid import rule_heartbeat, rule_sxid, rule_xid, with_repeats
 from vocab.events import Evidence, Source, rfc3339
 from vocab.observations import AnyObservation, KernelRecord, SourceState
 
 AWAIT_S = 0.1  # the driver prints the lines of one message within a millisecond
 LOST = "kernel_records_lost"
+MISMATCH = "driver_library_mismatch"  # the library itself may still say so when programs are quiet
 MOST_WAITING = 64
 MAIN = "kmsg"  # the source whose numbers are the kernel's own, and whose place is handed back to it
 ENDED = "EOF"  # the reader has lost its log, until it reads again
@@ -115,7 +116,8 @@ class KernelProbe:
     def tick(self, scene: Scene, now: float) -> Sequence[Verdict]:
         """Stop waiting for lines that continue the last record; end what the log no longer complains of."""
         ended = self.flush(scene, now) if self._due is not None and now >= self._due else ()
-        return (*ended, *self._log.quiet.over(now))
+        over = self._log.quiet.over(now)
+        return (*ended, *(clear for clear in over if clear.code != MISMATCH or not scene.mismatched))
 
     def next_deadline(self) -> float | None:
         """When the wait for further lines, or for silence, is over."""
@@ -199,6 +201,8 @@ class KernelProbe:
 def _rule(record: Parsed, scene: Scene) -> Ruling | None:
     if record.kind in {Kind.XID, Kind.FALLEN, Kind.RATE_LIMIT}:
         return rule_xid(record, scene.driver)
+    if record.kind is Kind.TEXT:
+        return rule_heartbeat(record)
     if record.kind is Kind.SXID:
         return rule_sxid(record, scene.driver)
     rule = RULES.get(record.kind)

@@ -111,6 +111,21 @@ def rule_fabric(record: Parsed) -> Ruling:
     return Ruling(code="fabric_unhealthy", about=About.HOST, fields=dict(record.fields))
 
 
+def rule_client(record: Parsed) -> Ruling:
+    """A program with the library of another build: software of the node, and no GPU's fault.
+
+    It may be that program's own library alone: the word of our own library on the driver is the harsher one.
+    """
+    fields = dict(record.fields)
+    return Ruling(
+        code="driver_library_mismatch",
+        about=About.HOST,
+        severity=Severity.WARNING,
+        recovery=Recovery.INVESTIGATE,
+        fields=fields,
+    )
+
+
 _DISKS = {"timeout": Severity.WARNING, "controller_down": Severity.WARNING}  # the driver tries again by itself
 
 
@@ -134,4 +149,5 @@ RULES = {
     Kind.FABRIC: rule_fabric,
     Kind.DISK: rule_disk,
     Kind.FILESYSTEM: rule_filesystem,
+    Kind.API_MISMATCH: rule_client,
 }

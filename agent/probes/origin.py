@@ -4,7 +4,7 @@ import math
 from datetime import UTC
 from typing import Any, NamedTuple
 
-from agent.kernel.parsed import Parsed, Prefix
+from agent.kernel.parsed import Kind, Parsed, Prefix
 from agent.kernel.stamps import Stamps
 from agent.probes.copies import Stamp
 from agent.probes.probe import Finding
@@ -105,6 +105,8 @@ def whose(pci: str | None, about: About, scene: Scene) -> tuple[str | None, tupl
         return place.gpu, (Flag.CACHED_UUID,) if place.cached else ()
     if about is About.DEVICE:
         return None, ()
+    if pci is None and (only := scene.only) is not None:
+        return only, (Flag.INFERRED,)
     if len(scene.absent) == 1:  # nobody else can be meant: all others pass their presence check
         return next(iter(scene.absent)), (Flag.INFERRED,)
     return None, (Flag.LOOKUP_FAILED,)
@@ -116,7 +118,7 @@ def finding(record: Parsed, ruling: Ruling, origin: KernelRecord, scene: Scene, 
     gpu, found_by = whose(pci, ruling.about, scene)
     scope = Scope.NODE if ruling.about is About.DEVICE and gpu is None else ruling.scope
     stamp = None if math.isnan(at.at) else rfc3339(at.at)
-    text = record.payload or record.text or ""
+    text = record.payload or record.text or (record.fields.get("text", "") if record.kind is Kind.TEXT else "")
     line = "\n".join(record.lines)[:MOST_TEXT] or (origin.line or "")[:MOST_TEXT]
     return Finding(
         code=ruling.code,

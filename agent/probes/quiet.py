@@ -7,6 +7,7 @@ from vocab.events import Severity
 
 QUIET_S: dict[str, float] = {
     "aer": 3600.0,  # a link that is going bad reports again within the hour
+    "driver_library_mismatch": 3600.0,  # each program that starts with the wrong library is told so again
     "fabric_unhealthy": 900.0,  # the fabric manager repeats itself every second or minute while it is unhappy
 }
 

@@ -30,6 +30,7 @@ class Scene(msgspec.Struct):
     earlier: str | None = None  # the boot before this one, if it was seen
     driver: str | None = None
     library: str | None = None
+    mismatched: bool = False  # the driver's library says that it is of another build than the module
     booting: bool = False
     inventoried: bool = False
     period_s: float = 1.0
@@ -65,6 +66,12 @@ class Scene(msgspec.Struct):
         if found is not None:
             return Place(found, cached=found not in self.gpus or found in self.absent)
         return Place(None)
+
+    @property
+    def only(self) -> str | None:
+        """The one GPU that a node has and ever had at any address: what names none can be of no other."""
+        known = {*self.gpus, *self.addresses.values()}
+        return next(iter(known)) if self.inventoried and len(known) == 1 else None
 
     def instance(self, gpu: str | None, printed: Mig | None) -> Mig | None:
         """The MIG instance that a line names; one that the GPU's inventory does not list belongs to the whole GPU."""

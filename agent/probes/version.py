@@ -37,13 +37,13 @@ class VersionProbe(msgspec.Struct):
             case NodeSeen():
                 return list(self._node(observation, scene, now))
             case SourceState(source="nvml", state="up"):
-                return list(self._good(observation.at))
+                return list(self._good(observation.at, scene))
             case SourceState(source="nvml", state="down", error=str(error)):
                 return list(self._failed(error, observation.at, scene, now))
             case DriverCall(gpu=None, state="failed", error=str(error)):
                 return list(self._failed(error, observation.at, scene, now))
             case DriverCall(gpu=None, state="returned", call="nvmlInit"):
-                return list(self._good(observation.at))
+                return list(self._good(observation.at, scene))
         return ()
 
     def _node(self, seen: NodeSeen, scene: Scene, now: float) -> Iterator[Verdict]:
@@ -56,7 +56,7 @@ class VersionProbe(msgspec.Struct):
         if seen.library is None:
             return
         if same_version(seen.driver, seen.library):
-            yield from self._match(seen.at)
+            yield from self._match(seen.at, scene)
         else:
             yield from self._differ(seen.at, scene)
 
@@ -75,18 +75,19 @@ class VersionProbe(msgspec.Struct):
         if self.mismatched and (self.named or not named):
             return
         self.mismatched, self.named = True, named
+        scene.mismatched = True
         fields = {"kernel": kernel, "library": library}
         versions = f" (kernel {kernel}, library {library})" if named else ""
         text = f"driver library and kernel module are of different builds{versions}: reload the modules or reboot"
         yield node_finding(MISMATCH, at, text, source=Source.NVML, fields=fields)
 
-    def _good(self, at: float) -> Iterator[Verdict]:
-        yield from self._match(at)
+    def _good(self, at: float, scene: Scene) -> Iterator[Verdict]:
+        yield from self._match(at, scene)
         yield from self._loaded(at)
 
-    def _match(self, at: float) -> Iterator[Verdict]:
+    def _match(self, at: float, scene: Scene) -> Iterator[Verdict]:
         if self.mismatched:
-            self.mismatched = self.named = False
+            self.mismatched = self.named = scene.mismatched = False
             yield Clear(code=MISMATCH, at=at)
 
     def _start_waiting(self, scene: Scene, now: float) -> None:

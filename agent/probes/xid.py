@@ -21,6 +21,7 @@ from vocab.events import Flag, Recovery, Severity
 
 BUS_LOST, LINK_ERROR, RECOVERY_ACTION, CONTAINED, UNREPAIRED = 79, 74, 154, 94, 64
 WAITS = "Attempting to remap a row that is already pending"  # recorded before: harmless, the reset repairs it
+FIRMWARE, HEARTBEAT = 119, "heartbeat timed out"
 NVLINK5 = range(144, 151)
 UNITS: dict[int, tuple[str, ...]] = {13: ("gpc", "tpc", "sm"), 31: ("engine", "client")}  # where in the GPU it was
 HARDWARE = 2  # programs that met an error on one unit: from then on the unit is suspected, not the programs
@@ -57,6 +58,23 @@ def rule_xid(record: Parsed, driver: str | None = None) -> Ruling | None:
     if number == UNREPAIRED and str(fields.get("reason")).startswith(WAITS):
         return msgspec.structs.replace(plain, severity=Severity.INFO, recovery=Recovery.NONE)
     return plain
+
+
+def rule_heartbeat(record: Parsed) -> Ruling | None:
+    """Firmware that gives no sign of life, in words without a number: 119 if it lasts, so until then a warning.
+
+    Names the GPU by the driver's own number alone. Source: the open driver (kernel_gsp.c), R595 and newer.
+    """
+    said = record.fields.get("text")
+    if not isinstance(said, str) or HEARTBEAT not in said.lower():
+        return None
+    return Ruling(
+        code=f"xid:{FIRMWARE}",
+        severity=Severity.WARNING,
+        recovery=Recovery.INVESTIGATE,
+        fields=_fields(record),
+        flags=(Flag.INFERRED,),
+    )
 
 
 def _fields(record: Parsed) -> dict[str, Any]:
