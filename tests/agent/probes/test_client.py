@@ -6,7 +6,7 @@ from tests.agent.judge.test_judge import Bench
 from tests.agent.made import cleared, events, record, source, uuid
 from vocab.events import Flag, Recovery, Scope, Severity
 
-OLD = ("API mismatch: the client has the version 570.86.10, but", "this kernel module has the version 570.124.06. Please",
+OLD = ("API mismatch: the client has the version 570.86.10, but", "this kernel module has the version 570.124.06. ",
        "make sure that this kernel module and all NVIDIA driver", "components have the same version.")  # fmt: skip
 NEW = ("API mismatch: the client 'serve' (pid 812)", "has the version 570.86.10, but this kernel module has",
        "the version 570.124.06.  Please make sure that this", "kernel module and all NVIDIA driver components",
