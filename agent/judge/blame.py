@@ -20,6 +20,7 @@ WITHIN_S: dict[str, float] = {  # how long after a fault its effect on a replica
 }
 MEMORY_S = max(WITHIN_S.values())
 MOST_FAULTS = 256
+ITS_OWN = frozenset({"out_of_memory", "out_of_gpu_memory", "killed_by_gpu"})  # ends that no collective brings about
 KILLS = frozenset({"xid:94", "xid:48", "xid:172"})  # contained memory errors end the process, and the GPU goes on
 NAMED = frozenset({"oom_kill", "gpu_lost", "gpu_missing", "gpu_requires_reset", "ecc_uncorrectable", "driver_hang"})
 
@@ -73,7 +74,7 @@ class Blame(msgspec.Struct):
         gpus, pids = set(event.fields.get("gpus", ())), _pids(event)
         near = [f for f in self.faults.values() if abs(now - f.seen) <= within]
         hits = [f for f in near if f.replica is None and _reaches(f, gpus, pids)]
-        if not hits and event.code == DIED:
+        if not hits and event.code == DIED and event.fields.get("verdict") not in ITS_OWN:
             hits = [f for f in near if f.replica is not None and f.replica == event.fields.get("replica")]
         if not hits:
             return event
@@ -88,6 +89,8 @@ def verdict(fault: Fault, before: str) -> str:
     """By what a process ended, given the fault that explains it."""
     if fault.code == "oom_kill":
         return "out_of_memory"
+    if fault.code == COLLECTIVE and before != "unseen":
+        return before  # its watchdog crashes a program; others of the group are told to stop
     if fault.recovery.rank >= Recovery.DRAIN_AND_RESET.rank or fault.code in KILLS:
         return "killed_by_gpu"
     return before if before == "killed_by_gpu" else "crashed_by_itself"

@@ -33,8 +33,12 @@ _UNIX = re.compile(r"(\d{9,11}\.\d{1,9}) ")
 _HOST_KERNEL = re.compile(r"(\S{1,80}) (?:kern\.[a-z]{2,8} )?kernel(?:: ?| - - - {1,2})")
 _HOST_FABRIC = re.compile(r"(\S{1,80}) (?=(?:nv-|nvidia-)?fabric[ -]?manager(?:\[\d{1,10}\])?: )", re.IGNORECASE)
 _DRIVER = r"(?:NVRM: |nvidia-nvswitch\d)"
-# A receiver of other machines' logs may keep no tag of the kernel: then the driver's own words follow the host.
-_HOST_DRIVER = re.compile(rf"(?!kernel: )([\w.:-]{{1,80}}) (?=(?:\[ {{0,12}}\d{{1,12}}(?:\.\d{{1,9}})?\] )?{_DRIVER})")
+_LEVEL = r"(?i:trace|debug|info|notice|warn(?:ing)?|err(?:or)?|crit(?:ical)?|fatal|alert|emerg)"
+# A receiver of other machines' logs may keep no tag of the kernel: then the driver's own words follow the host. A level
+# or a tag (with a colon) there is of some program that quotes them.
+_HOST_DRIVER = re.compile(
+    rf"(?!{_LEVEL} )([\w.:-]{{0,79}}\w) (?=(?:\[ {{0,12}}\d{{1,12}}(?:\.\d{{1,9}})?\] )?{_DRIVER})"
+)
 _REPEATED = re.compile(r"message repeated (\d{1,6}) times: \[ ?(.{1,4000})\]$", re.DOTALL)  # rsyslog
 _WITHIN = re.compile(rf"\[ {{0,6}}(\d{{1,8}}\.\d{{6}})\] (?={_DRIVER})")
 

@@ -53,8 +53,7 @@ def view(
 
 def silent(fleet: Fleet) -> dict[str, str]:
     """The nodes that are not live, each with the address of its agent."""
-    words = fleet.ledger.words
-    known = (node.facts for node in fleet.nodes.values() if words.get(Subject(node=node.name)) != NodeState.LIVE)
+    known = (node.facts for node in fleet.nodes.values() if fleet.node_state(node.name) != NodeState.LIVE)
     return {facts.node: facts.address for facts in known if facts is not None and facts.address}
 
 

@@ -200,6 +200,24 @@ def test_a_replica_that_its_collectives_watchdog_ends_points_to_the_collective_o
     assert last["replica_died"].cause == last["xid:79" if failed else "collective_timeout"].id
 
 
+@pytest.mark.parametrize(
+    ("end", "verdict", "points"),
+    [
+        (Exit(signal=6), "crashed_by_itself", True),
+        (Exit(signal=15), "stopped_from_outside", True),
+        (Exit(reason="OOMKilled"), "out_of_memory", False),
+        (Exit(code=1, reason="out of memory"), "out_of_gpu_memory", False),
+        (Exit(), "crashed_by_itself", True),
+    ],
+)
+def test_beside_a_collective_that_ran_out_of_time_a_replica_ended_as_its_exit_says(end, verdict, points):
+    line = "[Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=5, OpType=ALLREDUCE, Timeout(ms)=6)"
+    says = LogLine(at=1.0, node=NODE, replica="r1", rank=0, line=f"{line} ran for 7 milliseconds before timing out.")
+    found = events(Bench().see(replica(0.8), says, replica(1.5, phase="stopped", exit=end)))
+    (died,) = [event for event in found if event.code == "replica_died"]
+    assert (died.fields["verdict"], died.cause is not None) == (verdict, points)
+
+
 def test_injected_events_are_shown_and_open_nothing():
     bench = Bench()
     (event,) = events(bench.see(fallen(1.0, 2, facility=1)))

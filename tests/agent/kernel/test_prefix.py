@@ -111,6 +111,8 @@ def test_prefix_is_split_from_the_text(prefix, expected):
         "Sep 19 13:28:09 node-a watcher[77]: saw NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.",
         "2026-06-01T15:55:06.218036+03:00 node-a sudo: root : COMMAND=grep NVRM: Xid /var/log/kern.log",
         "Sep 19 13:28:09 node-a watcher[77]: NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.",
+        "2026-06-01T15:55:06.218036Z INFO NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.",
+        "Sep 19 13:28:09 watcher: NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.",
     ],
 )
 def test_what_another_program_logged_is_not_the_kernel(line):

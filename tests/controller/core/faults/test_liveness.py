@@ -49,6 +49,8 @@ def test_the_gpus_of_a_silent_node_are_unknown_as_soon_as_it_is_and_nothing_hold
 
 def test_of_the_nodes_that_are_silent_it_is_said_where_their_agents_were() -> None:
     core = Core()
+    core.take(NodeReported(facts=NodeFacts(node="n0", boot_id="b", address="http://n0:1")), 100.0)
+    assert core.silent() == {}  # nobody has waited for its report yet
     for name, address in (("n1", "http://n1:1"), ("n2", "http://n2:1"), ("n3", "")):
         core.take(NodeReported(facts=NodeFacts(node=name, boot_id="b", address=address)), 100.0)
         core.take(Reported(node=name), 100.0)
