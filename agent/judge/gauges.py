@@ -14,6 +14,7 @@ import msgspec
 
 from agent.probes.activity import ActivityProbe
 from agent.probes.advice import AdviceProbe
+from agent.probes.board import BoardProbe
 from agent.probes.calls import CallsProbe
 from agent.probes.canary import CanaryProbe
 from agent.probes.checks import ChecksProbe
@@ -73,7 +74,7 @@ TAKES: dict[type, frozenset[str]] = {
         {
             *("lost", "mig", "advice", "ecc", "remap", "retired", "links", "link_errors", "fabric", "pcie", "replays"),
             *("thermal", "margin", "power", "limit", "slow", "profiling", "activity", "memory", "leak"),
-            *("degraded", "incomplete", "container"),
+            *("degraded", "incomplete", "container", "board"),
         }
     ),
     NodeSeen: frozenset({"presence", "version", "mig", "calls", "hang", "incomplete", "visible", "nic", "service"}),
@@ -140,6 +141,7 @@ class Gauges(msgspec.Struct, dict=True):
     memory: MemoryProbe = _new(default_factory=MemoryProbe)
     leak: LeakProbe = _new(default_factory=LeakProbe)
     degraded: DegradedProbe = _new(default_factory=DegradedProbe)
+    board: BoardProbe = _new(default_factory=BoardProbe)
     incomplete: IncompleteProbe = _new(default_factory=IncompleteProbe)
     canary: CanaryProbe = _new(default_factory=CanaryProbe)
     checks: ChecksProbe = _new(default_factory=ChecksProbe)

@@ -9,6 +9,7 @@ from agent.kernel.bus import device, peer_memory
 from agent.kernel.client import refused
 from agent.kernel.firmware import report_head
 from agent.kernel.host import adapter, fabric, killed
+from agent.kernel.inforom import corrupted
 from agent.kernel.machine import machine_check
 from agent.kernel.parsed import Kind
 from agent.kernel.payloads import fields_of
@@ -59,7 +60,7 @@ _RPC_TIMEOUT = 119
 def classify(text: str) -> Parts | None:
     """The parts of a kernel text (as arguments of ``Parsed``; not to be changed), None if it is nothing of ours."""
     if text.startswith(MARK):
-        return driver(text[len(MARK) :])
+        return corrupted(text) or driver(text[len(MARK) :])
     for reader in _OTHERS:
         if parts := reader(text):
             return parts
@@ -209,5 +210,5 @@ _NVRM: tuple[Callable[[str], Parts | None], ...] = (
     _gpu_at, _board_serial, _gpu_says, start_failed, _rate_limit, _banner, _probed, region_missing, refused, _function,
 )  # fmt: skip
 _OTHERS: tuple[Callable[[str], Parts | None], ...] = (
-    sxid, probe_failed, device, machine_check, report_head, peer_memory, killed, adapter, fabric, storage,
+    sxid, probe_failed, device, machine_check, report_head, peer_memory, killed, adapter, fabric, storage, corrupted,
 )  # fmt: skip

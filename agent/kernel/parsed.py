@@ -21,6 +21,7 @@ class Kind(StrEnum):
     BANNER = "nvrm_banner"  # driver version
     API_MISMATCH = "nvrm_api_mismatch"  # a program with the library of another build
     TEXT = "nvrm_text"
+    INFOROM = "inforom"  # of a board, as NVIDIA's tools say
     AER = "aer"
     BANDWIDTH = "pcie_bandwidth"
     PEERMEM = "peermem"

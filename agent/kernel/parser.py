@@ -96,6 +96,7 @@ class _Open:
 MARKS = (
     "NVRM:",
     "nvidia-",
+    "infoROM is corrupted",
     "AER: ",
     "PCIe ",
     "[Hardware Error]: ",

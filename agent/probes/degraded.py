@@ -21,7 +21,10 @@ FIVE = Patience(polls=5)  # field report: single garbage values come on sound bo
 ABSENT = frozenset({"NOT_SUPPORTED", "NOT_FOUND", "BLANK", "NO_DATA", "FUNCTION_NOT_FOUND", "ARGUMENT_VERSION_MISMATCH",
                     "DEPRECATED", "NOT_READY", "NOT_AVAILABLE", "N/A"})  # fmt: skip
 REFUSED = frozenset({"NO_PERMISSION", "NOT_PERMISSIONED"})
-ELSEWHERE = frozenset({"GPU_IS_LOST", "RESET_REQUIRED", "GPU_REQUIRES_RESET"})  # told by presence and by advice
+# Told by presence, by advice, and as what is wrong with the board.
+ELSEWHERE = frozenset(
+    {"GPU_IS_LOST", "RESET_REQUIRED", "GPU_REQUIRES_RESET", "CORRUPTED_INFOROM", "INSUFFICIENT_POWER"}
+)
 WHOLE = "all readings"
 OWN = {"nvml": Source.NVML, "dcgm": Source.DCGM, "exporter": Source.EXPORTER}  # what they lack, they say themselves
 
@@ -56,7 +59,7 @@ class DegradedProbe(msgspec.Struct):
         watched = {key.partition("/")[2] for key in self.signals.streaks if key.startswith(gpu + "/")}
         before = dict(self.failing.get(gpu, {}))
         for name in sorted(bad.keys() | watched):
-            if name not in bad and not _was_read(sample, name):
+            if name not in bad and not was_read(sample, name):
                 continue
             turn = self.signals.take(f"{gpu}/{name}", FIVE, now, bad=name in bad)
             if turn is Turn.RAISED:
@@ -143,7 +146,7 @@ def _failed(sample: GpuSample) -> tuple[dict[str, str], list[str]]:
     return {n: e for n, e in sample.errors.items() if e not in ABSENT | REFUSED | ELSEWHERE}, refused
 
 
-def _was_read(sample: GpuSample, name: str) -> bool:
+def was_read(sample: GpuSample, name: str) -> bool:
     """Whether this sample says anything of the reading: a missing one neither counts nor ends a row."""
     if name == WHOLE:
         return sample.error is None

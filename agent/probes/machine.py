@@ -126,6 +126,11 @@ def rule_client(record: Parsed) -> Ruling:
     )
 
 
+def rule_inforom(record: Parsed) -> Ruling:
+    """A board whose InfoROM is corrupted."""
+    return Ruling(code="inforom_corrupted")
+
+
 _DISKS = {"timeout": Severity.WARNING, "controller_down": Severity.WARNING}  # the driver tries again by itself
 
 
@@ -150,4 +155,5 @@ RULES = {
     Kind.DISK: rule_disk,
     Kind.FILESYSTEM: rule_filesystem,
     Kind.API_MISMATCH: rule_client,
+    Kind.INFOROM: rule_inforom,
 }

@@ -38,6 +38,7 @@ _OUTLIVES: dict[str, Outlives] = {
     "xid:125": Outlives.ALL,
     "xid:160": Outlives.WORK,
     "xid:164": Outlives.ALL,
+    "inforom_corrupted": Outlives.ALL,
 }
 
 # What stays behind, code by code.

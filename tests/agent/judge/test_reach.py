@@ -32,6 +32,10 @@ def linked(at, index=0, errors=None, **links):
     return msgspec.structs.replace(sample(float(at), index, power_w=100.0), links=made, link_errors=errors or {})
 
 
+def unread(at, error, name="ecc_correctable_lifetime"):
+    return msgspec.structs.replace(sample(float(at), 0, power_w=100.0), errors={name: error})
+
+
 def with_processes(at, processes, index=0, **readings):
     listed = tuple(GpuProcess(pid=pid, used_bytes=used) for pid, used in processes)
     return msgspec.structs.replace(sample(float(at), index, **readings), processes=listed)
@@ -95,6 +99,7 @@ OPEN = {
     "probe_slow": [call(0.0, "started", "nvmlDeviceGetTemperature"), host(11)],
     "driver_hang": [host(t, nvidia_d_state=1) for t in (1, 2, 3)],
     "probe_degraded": each(range(5), fan_ratio=40.0),
+    "inforom_corrupted": [unread(t, "CORRUPTED_INFOROM") for t in (1, 2, 3)],
     "probe_permission": [source(1.0, "down", error="NO_PERMISSION")],
     "monitor_unreachable": [source(1.0, "down", error="TIMEOUT"), host(62)],
     "process_info_mismatch": [with_processes(t, (), memory_used_bytes=GIB, utilization_ratio=0.9) for t in (1, 2, 3)],
@@ -118,6 +123,7 @@ CLEAR = {
     "gpu_missing": [inventory(5.0)],
     "gpu_count_mismatch": [inventory(5.0, expected_gpus=8)],
     "recovery_action": [sample(5.0, 0, recovery_action=0)],
+    "inforom_corrupted": each((5, 6, 7), ecc_correctable_lifetime=0),
     "nvlink_down": [linked(5, n0=UP, n1=UP)],
     "nvlink_errors": [linked(4_000, n0={"replays": 8})],
     "fabric_incomplete": [sample(400.0, 0, fabric_state=3, fabric_status=0)],

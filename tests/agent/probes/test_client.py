@@ -3,7 +3,7 @@
 import pytest
 
 from tests.agent.judge.test_judge import Bench
-from tests.agent.made import cleared, events, record, source, uuid
+from tests.agent.made import cleared, events, pci, record, source, uuid
 from vocab.events import Flag, Recovery, Scope, Severity
 
 OLD = ("API mismatch: the client has the version 570.86.10, but", "this kernel module has the version 570.124.06. ",
@@ -64,3 +64,10 @@ def test_what_names_no_gpu_is_of_the_one_that_the_node_has():
 def test_an_xid_without_an_address_is_never_guessed():
     (event,) = told("NVRM: Xid: 31, pid=4, Ch 00000001")
     assert (event.code, event.gpu, event.flags) == ("xid:31", None, (Flag.LOOKUP_FAILED,))
+
+
+@pytest.mark.parametrize("mark", ["", "WARNING: ", "NVRM: "])
+def test_a_board_with_a_corrupted_store_is_named_by_its_address(mark):
+    (event,) = told(f"{mark}infoROM is corrupted at gpu 0000{pci(3)}.0")
+    assert (event.code, event.gpu, event.severity) == ("inforom_corrupted", uuid(3), Severity.WARNING)
+    assert event.recovery is Recovery.CONTACT_SUPPORT

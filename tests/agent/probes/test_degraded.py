@@ -2,9 +2,11 @@ import msgspec
 import pytest
 
 from agent.probes.advice import AdviceProbe
+from agent.probes.board import BoardProbe
 from agent.probes.degraded import DegradedProbe
 from agent.probes.retired import RetiredProbe
 from tests.agent.made import call, sample, scene, source, uuid
+from vocab.catalogue.codes import row
 from vocab.events import Recovery, Severity
 
 
@@ -112,3 +114,27 @@ def test_many_double_bit_pages_count_only_if_some_are_new():
 
 def test_a_retirement_that_waits_asks_for_a_reset_at_a_quiet_time():
     assert retired(pages(0, 1, 1, pending=1)) == [(Severity.WARNING, Recovery.DRAIN_AND_RESET)]
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "severity"),
+    [
+        ("CORRUPTED_INFOROM", "inforom_corrupted", Severity.WARNING),
+        ("INSUFFICIENT_POWER", "gpu_init_failed", Severity.CRITICAL),
+    ],
+)
+def test_what_the_library_says_is_wrong_with_the_board_is_told_as_that_and_is_a_persons(error, code, severity):
+    whole = [sample(float(t), 0, error=error) for t in range(9)]
+    one = [reading for t in range(9) for reading in (failed(t, error, "fan_ratio"), sample(t + 0.5, 0, power_w=80.0))]
+    for samples in (whole, one):
+        (found,) = play(*samples, probe=BoardProbe())
+        assert (found.code, found.recovery) == (code, Recovery.CONTACT_SUPPORT)
+        assert row(code).severity is severity
+        assert play(*samples) == [], "it is no poor reading beside that"
+
+
+def test_a_board_whose_store_can_be_read_again_is_sound_and_a_quick_sample_does_not_say_so():
+    found = play(*(failed(t, "CORRUPTED_INFOROM") for t in range(3)), probe=(probe := BoardProbe()))
+    assert len(found) == 1
+    assert play(*(sample(float(t), 0, power_w=80.0) for t in range(3, 9)), probe=probe) == []
+    assert [type(v).__name__ for v in play(good(9), good(10), good(11), probe=probe)] == ["Clear"]
