@@ -1,4 +1,8 @@
-"""What the memory manager, network adapters and the fabric manager write, as far as it bears on serving."""
+"""What the memory manager, network adapters, the fabric manager and IMEX write, as far as it bears on serving.
+
+What only sounds bad is left out: that a slot gives an adapter little power (mlx5; NVIDIA calls it benign), or what
+nvidia-modeset and nvidia-drm say of displays.
+"""
 
 import re
 from typing import Any
@@ -29,7 +33,24 @@ _DEAD: tuple[tuple[str, tuple[str, ...]], ...] = (
          "unrecoverable hardware error"),
     ),
 )  # fmt: skip
-_FABRIC = re.compile(r"(?:nv-|nvidia-)?fabric[ -]?manager(?:\[\d{1,10}\])?: {1,4}(.{1,400})", re.IGNORECASE)
+# Of Amazon's adapters; which of these mean that one is dead is what NVSentinel calls fatal (Linux, hw/efa/efa_com.c).
+_EFA = re.compile(
+    r"(?:efa ((?:[0-9a-f]{4,8}:)[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])(?: [\w.-]{1,32})?"
+    r"|infiniband (?:efa_\d{1,4}|rdmap\w{1,16})): (.{1,400})"
+)
+_EFA_DEAD = ("Wait for completion (polling) timeout", "didn't send any completion for admin cmd",
+             "Admin queue is closed", "Reset indication didn't turn o", "Device isn't ready")  # fmt: skip
+_EFA_REFUSED = ("Failed to process command", "Failed to submit command")
+_PORT_DOWN = re.compile(r"mlx[45]_core (\S{7,20}) ([\w.-]{1,32}): (?:Port: \d{1,3} Link DOWN|Link down)$")
+# Fabric manager and IMEX in a log of the host, and the form of their own log files.
+_FABRIC = re.compile(
+    r"(?:(?:nv-|nvidia-)?fabric[ -]?manager|nvidia-imex)(?:\[\d{1,10}\])?: {1,4}(?:\[[A-Z][a-z]{2} [\d: ]{1,20}\] )?"
+    r"(.{1,400})",
+    re.IGNORECASE,
+)
+_OWN = re.compile(r"\[([A-Z]{4,9})\] \[tid \d{1,10}\] (.{1,400})")
+_BAD_LEVELS = frozenset({"ERROR", "CRITICAL", "FATAL"})
+_SWITCH = re.compile(r"\bNVSwitch fatal error (\d{1,6})")
 _WRONG = re.compile(r"\b(?:mismatch|fail(?:ed|ure)?|fatal|error|abort(?:ed|ing))\b", re.IGNORECASE)
 _HARMLESS = re.compile(r"\bnon-?fatal\b|NV_WARN_NOTHING_TO_DO", re.IGNORECASE)  # the latter: no switch is there
 _PARTITION = re.compile(r"\bpartition(?: id)?:? (\d{1,6})")
@@ -54,6 +75,11 @@ def killed(text: str) -> Parts | None:
 
 def adapter(text: str) -> Parts | None:
     """A command that a network adapter's firmware refused, or firmware that answers none any more."""
+    if text.startswith(("efa ", "infiniband ")):
+        return _amazon(text)
+    if down := _PORT_DOWN.match(text):
+        fields: Parts = {"nic": down[2], "state": 0}
+        return {"kind": Kind.NIC, "reporter": text[:9], "pci": pci_address(down[1]), "text": text, "fields": fields}
     found = _ADAPTER.match(text)
     if not found:
         return None
@@ -70,13 +96,39 @@ def adapter(text: str) -> Parts | None:
 
 
 def fabric(text: str) -> Parts | None:
-    """What the fabric manager complains of. It runs as a service: its lines are in syslog and journal."""
+    """What fabric manager or IMEX complain of: services, with lines in syslog and journal and a log of their own."""
     found = _FABRIC.match(text)
-    if not found or not _WRONG.search(found[1]) or _HARMLESS.search(found[1]):
+    said = found[1] if found else text
+    if own := _OWN.match(said):
+        said, wrong = own[2], own[1] in _BAD_LEVELS
+    else:
+        wrong = found is not None and _WRONG.search(said) is not None
+    if not wrong or _HARMLESS.search(said):
         return None
-    partition = _PARTITION.search(found[1])
-    fields: Parts = {"message": meaning(found[1])} | ({"partition": int(partition[1])} if partition else {})
-    return {"kind": Kind.FABRIC, "text": found[1], "fields": fields}
+    fields: Parts = {"message": meaning(said)}
+    if partition := _PARTITION.search(said):
+        fields["partition"] = int(partition[1])
+    if switch := _SWITCH.search(said):
+        fields["sxid"] = int(switch[1])
+    return {"kind": Kind.FABRIC, "text": said, "fields": fields}
+
+
+def _amazon(text: str) -> Parts | None:
+    """A command that an EFA adapter refused, or an adapter that answers none any more."""
+    found = _EFA.match(text)
+    if not found:
+        return None
+    dead = any(word in found[2] for word in _EFA_DEAD)
+    if not dead and not any(word in found[2] for word in _EFA_REFUSED):
+        return None
+    fields: Parts = {"message": "it answers no commands" if dead else meaning(found[2])}
+    return {
+        "kind": Kind.NIC,
+        "reporter": "efa",
+        "pci": pci_address(found[1]) if found[1] else None,
+        "text": found[2],
+        "fields": fields | ({"dead": True} if dead else {}),
+    }
 
 
 def meaning(message: str) -> str:

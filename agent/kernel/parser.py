@@ -129,6 +129,10 @@ MARKS = (
     "mlx5_core ",
     "mlx4_core ",
     "abric",  # the fabric manager, however it is spelled
+    "] [tid ",  # and in its own log, as in that of IMEX
+    "efa ",
+    "infiniband efa_",
+    "infiniband rdmap",
     "nvme nvme",
     " @ LBA ",
     " error, dev ",

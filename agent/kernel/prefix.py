@@ -31,7 +31,10 @@ _SYSLOG = re.compile(rf"({_MONTH} {{1,2}}\d{{1,2}} \d\d:\d\d:\d\d(?:\.\d{{1,9}})
 _FULL = re.compile(r"([^\W\d]\S{0,11} \d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,9})? \S{1,8}) ")
 _UNIX = re.compile(r"(\d{9,11}\.\d{1,9}) ")
 _HOST_KERNEL = re.compile(r"(\S{1,80}) (?:kern\.[a-z]{2,8} )?kernel(?:: ?| - - - {1,2})")
-_HOST_FABRIC = re.compile(r"(\S{1,80}) (?=(?:nv-|nvidia-)?fabric[ -]?manager(?:\[\d{1,10}\])?: )", re.IGNORECASE)
+_HOST_FABRIC = re.compile(
+    r"(\S{1,80}) (?=(?:(?:nv-|nvidia-)?fabric[ -]?manager|nvidia-imex)(?:\[\d{1,10}\])?: )", re.IGNORECASE
+)
+_OWN = re.compile(r"[A-Z][a-z]{2} {1,2}\d{1,2} \d{4} \d\d:\d\d:\d\d")  # the log files of fabric manager and IMEX
 _DRIVER = r"(?:NVRM: |nvidia-nvswitch\d)"
 _LEVEL = r"(?i:trace|debug|info|notice|warn(?:ing)?|err(?:or)?|crit(?:ical)?|fatal|alert|emerg)"
 # A receiver of other machines' logs may keep no tag of the kernel: then the driver's own words follow the host. A level
@@ -49,7 +52,7 @@ _TEXTS = (
     "NVRM:", "nvidia-nvswitch", "nvidia-peermem", "nv_mem ", "pcieport ", "nvidia ", "mlx5_core ", "mlx4_core ",
     "mce: ", "EDAC ", "Memory failure: ", "{", "[", "oom-kill:", "Out of memory", "Memory cgroup out of memory",
     "fabric manager", "nv-fabricmanager", "nvme", "blk_update_request: ", "I/O error, dev ", "critical ",
-    "Buffer I/O error", "EXT4-fs ", "XFS (", "BTRFS ",
+    "Buffer I/O error", "EXT4-fs ", "XFS (", "BTRFS ", "nvidia-imex", "efa ", "infiniband ",
 )  # fmt: skip
 
 
@@ -146,6 +149,8 @@ def _bracket(line: str) -> tuple[Prefix, str]:
         return Prefix(kind="dmesg_delta", uptime_s=float(mark[1]), delta_s=float(mark[2])), rest
     if _CTIME.fullmatch(inner):
         return Prefix(kind="dmesg_ctime", text=inner, tz="host local"), rest
+    if _OWN.fullmatch(inner):
+        return Prefix(kind="fabric_manager", text=inner, tz="host local"), rest
     if _MINUTE.fullmatch(inner):  # dmesg -H: the first line of each minute
         return Prefix(kind="dmesg_delta", text=inner), rest
     return Prefix(kind="none"), line

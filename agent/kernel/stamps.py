@@ -17,6 +17,7 @@ _LEAP_YEARS_BACK = 8  # 29 February is at most eight years away
 _OFFSET = re.compile(r"([+-])(\d\d):?(\d\d)")
 _SHORT = re.compile(r"(\S+) +(\d{1,2}) (\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?")
 _CTIME = re.compile(r"\S+ (\S+) +(\d{1,2}) (\d\d):(\d\d):(\d\d) (\d{4})")
+_YEARED = re.compile(r"(\S+) +(\d{1,2}) (\d{4}) (\d\d):(\d\d):(\d\d)")
 _FULL = re.compile(r"\S+ (\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d(?:\.\d{1,9})?) (\S+)")
 
 # Abbreviated months as loggers print them in English, German, French, Spanish, Italian, Portuguese, Dutch and Polish.
@@ -80,6 +81,9 @@ class Stamps:
         if found := _CTIME.fullmatch(text):
             month = _month(found[1])
             return month and self._moment(int(found[6]), month, found[2], found[3], found[4], found[5])
+        if found := _YEARED.fullmatch(text):
+            month = _month(found[1])
+            return month and self._moment(int(found[3]), month, found[2], found[4], found[5], found[6])
         if found := _FULL.fullmatch(text):
             moment = datetime.fromisoformat(f"{found[1]}T{found[2]}")
             return moment.replace(tzinfo=UTC if found[3] in ("UTC", "GMT") else self._where).timestamp()

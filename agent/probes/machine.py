@@ -100,7 +100,20 @@ def rule_oom(record: Parsed) -> Ruling:
 
 
 def rule_nic(record: Parsed) -> Ruling:
-    """A network adapter whose firmware refuses a command, or answers none any more."""
+    """A network adapter whose firmware refuses a command, or answers none any more; or a port that went down.
+
+    One fall of a port is information, as where its counter shows it: what stays down, or falls often, ports show.
+    """
+    if "nic" in record.fields:
+        device = f"nic:{record.fields['nic']}"
+        return Ruling(
+            code="nic_flap",
+            about=About.HOST,
+            severity=Severity.INFO,
+            recovery=Recovery.NONE,
+            device=device,
+            fields=dict(record.fields),
+        )
     fields = {name: value for name, value in record.fields.items() if name != "dead"}
     severity = Severity.ERROR if record.fields.get("dead") else None
     return Ruling(code="nic_command_failed", about=About.HOST, severity=severity, fields=fields)

@@ -87,3 +87,58 @@ def test_a_fabric_manager_that_gives_up_is_heard_without_the_word_error():
 def test_the_line_that_chooses_a_process_is_the_text_until_it_is_killed():
     (record,) = parse([CHOSEN])
     assert record.text == CHOSEN
+
+
+@pytest.mark.parametrize("name", ["efa 0000:a0:1b.0 rdmap160s27", "efa 0000:a0:1b.0", "infiniband rdmap160s27",
+                                  "infiniband efa_0"])  # fmt: skip
+@pytest.mark.parametrize(
+    ("said", "fields"),
+    [
+        ("Wait for completion (polling) timeout", {"message": "it answers no commands", "dead": True}),
+        ("Admin queue is closed", {"message": "it answers no commands", "dead": True}),
+        ("Failed to process command CREATE_CQ (opcode 5) comp_status 3 err -12",
+         {"message": "Failed to process command CREATE_CQ (opcode #) comp_status # err -#"}),
+    ],
+)  # fmt: skip
+def test_amazons_adapters_refuse_commands_or_answer_none(name, said, fields):
+    (record,) = parse([f"[1.0] {name}: {said}"])
+    assert (record.kind, record.reporter, record.fields) == (Kind.NIC, "efa", fields)
+    assert record.pci == ("0000:a0:1b" if "0000" in name else None)
+
+
+@pytest.mark.parametrize("said", ["mlx5_1: Port: 1 Link DOWN", "ens1f0np0: Link down"])
+def test_a_port_that_goes_down_is_named(said):
+    (record,) = parse([f"[1.0] mlx5_core 0000:5c:00.0 {said}"])
+    assert (record.kind, record.pci, record.fields) == (Kind.NIC, "0000:5c:00", {"nic": said.split(":")[0], "state": 0})
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[Mar  4 2025 07:10:11] [ERROR] [tid 77] {}",
+        "2025-03-04T07:10:11.000000+00:00 n1 nv-fabricmanager[9]: [ERROR] [tid 77] {}",
+        "Mar  4 07:10:11 n1 nvidia-imex[12]: [Mar 04 2025 07:10:11] [CRITICAL] [tid 77] {}",
+    ],
+)
+def test_the_own_logs_of_fabric_manager_and_imex_say_themselves_what_is_an_error(line):
+    said = "no partition 4 is known to this daemon"
+    (record,) = parse([line.format(said)])
+    assert (record.kind, record.text, record.fields["partition"]) == (Kind.FABRIC, said, 4)
+    (switch,) = parse([line.format("detected NVSwitch fatal error 20009 on NVSwitch pci bus id 00000000:86:00.0")])
+    assert switch.fields["sxid"] == 20009
+    for word in ("INFO", "WARNING", "DEBUG"):
+        assert list(parse([line.format("failed: 0").replace("ERROR", word).replace("CRITICAL", word)])) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "mlx5_core 0000:5c:00.0 ens1f0np0: Link up",
+        "mlx5_core 0000:5c:00.0: mlx5_pcie_event:299:(pid 9): Detected insufficient power on the PCIe slot (27W).",
+        "nvidia-modeset: ERROR: GPU:0: Idling display engine timed out: 0x0000c77d:0:0:1133",
+        "[drm:nv_drm_atomic_commit [nvidia_drm]] *ERROR* [nvidia-drm] [GPU ID 0x00000100] Flip event timeout on head 0",
+        "efa 0000:a0:1b.0: enabling device (0010 -> 0012)",
+    ],
+)
+def test_what_only_sounds_bad_of_displays_slots_and_adapters_is_nothing(text):
+    assert list(parse([f"[1.0] {text}"])) == []

@@ -1,8 +1,11 @@
 """Prefixes: what stands in front of the kernel's text in each tool's form."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from agent.kernel.prefix import split
+from agent.kernel.stamps import Stamps
 
 TEXT = "NVRM: Xid (PCI:0000:3b:00): 31, pid=100, name=python, Ch 00000002"
 
@@ -124,3 +127,9 @@ def test_what_the_logger_says_was_repeated_is_that_text_so_many_times(inner):
     found = split(f"Jan 14 10:00:06 n kernel: message repeated 3 times: [ {inner}{TEXT}]")
     assert found is not None
     assert (found[0].times, found[0].host, found[1]) == (3, "n", TEXT)
+
+
+def test_the_log_files_of_fabric_manager_and_imex_have_stamps_with_the_year():
+    prefix, text = split("[Mar  4 2025 07:10:11] [ERROR] [tid 77] x")
+    assert (prefix.kind, text) == ("fabric_manager", "[ERROR] [tid 77] x")
+    assert Stamps(UTC, 1_790_000_000.0, None).at(prefix) == datetime(2025, 3, 4, 7, 10, 11, tzinfo=UTC).timestamp()

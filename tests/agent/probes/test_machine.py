@@ -264,3 +264,14 @@ def test_an_adapter_that_refuses_a_command_is_a_warning_and_one_that_is_dead_an_
         ("nic_command_failed", "0000:2a:00", Severity.WARNING),
         ("nic_command_failed", "0000:2b:00", Severity.ERROR),
     ]
+
+
+def test_one_fall_of_a_port_is_information_in_the_log_too():
+    (event,), _ = seen("mlx5_core 0000:5c:00.0 mlx5_1: Port: 1 Link DOWN")
+    assert (event.code, event.device, event.severity, event.gpu) == ("nic_flap", "nic:mlx5_1", Severity.INFO, None)
+
+
+def test_an_adapter_that_answers_no_commands_is_an_error_and_one_that_refuses_one_is_a_warning():
+    for said, severity in (("Admin queue is closed", Severity.ERROR), ("Failed to submit command", Severity.WARNING)):
+        (event,), _ = seen(f"efa 0000:a0:1b.0 rdmap160s27: {said}")
+        assert (event.code, event.severity, event.recovery) == ("nic_command_failed", severity, Recovery.INVESTIGATE)
