@@ -40,6 +40,11 @@ class Port(msgspec.Struct):
     flapping: bool = False
     turn: int = 0
 
+    @property
+    def counts(self) -> bool:
+        """Whether its falls are counted, though perhaps not read this time."""
+        return "link_downed" in self.counters
+
 
 class NicProbe(msgspec.Struct):
     """Follows every port by name."""
@@ -68,7 +73,7 @@ class NicProbe(msgspec.Struct):
         yield from self._state(nic, port, read.get("state"), at)
         grown, full = self._counted(port, read)
         yield from self._saturation(nic, port, full, read, at)
-        fell = port.down and not was_down and read.get("link_downed") is None  # a source that does not count
+        fell = port.down and not was_down and not port.counts  # a source that does not count
         yield from self._flap(nic, port, 1 if fell else grown.get("link_downed"), read, at, now)
 
     def _state(self, nic: str, port: Port, state: Any, at: float) -> Iterator[Verdict]:
@@ -124,7 +129,7 @@ class NicProbe(msgspec.Struct):
                 port.flapping = True
                 text = f"port {nic} went down {hour} times within an hour, {minute} within a minute"
                 yield self._say(FLAP, nic, port, at, text, dict(read), {"in_60_s": minute, "in_1_h": hour})
-        elif grown and "link_downed" in read:  # else it was just said that it is down
+        elif grown and port.counts:  # else it was just said that it is down
             text = f"port {nic} went down {grown} times"
             fields = {"in_60_s": minute, "in_1_h": hour}
             yield self._say(FLAP, nic, port, at, text, dict(read), fields, severity=Severity.INFO)

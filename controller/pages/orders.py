@@ -17,18 +17,19 @@ from vocab.errors import CorralError, InputError
 from vocab.lines import Subject
 
 REASON = "a reason is needed: it is kept in the audit"
-OF_THE_FORM = frozenset({"next", "reason", "key", "force", "verdict"})  # given on the page, by nobody's link
+OF_THE_FORM = frozenset({"next", "reason", "key", "force", "now", "verdict"})  # given on the page, by nobody's link
 ASKED = "your reason, which you give below"  # of a question what an order would do: shown there, and stored nowhere
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """How an order reads. ``does``: what it leads to; ``force``: what the box means that does it all the same."""
+    """How an order reads. ``does``: what it leads to; ``force``, ``now``: what the boxes of these names mean."""
 
     route: str
     title: str
     does: str
     yes: str
     force: str = ""
+    now: str = ""
     verdict: bool = False
 
 
@@ -52,7 +53,8 @@ ORDERS: Mapping[str, Order] = {
         title="Drain",
         does="It is held, its replicas are started elsewhere, and then let end their requests and stop.",
         yes="Drain",
-        force="Go over the policy's limits, and end at once a drain that is under way",
+        force="Hold it although a limit of the policy has no room for it",
+        now="End a drain that is under way: open requests end with an error",
     ),
     "release": Order(
         route="create_releases",

@@ -30,5 +30,16 @@ def test_without_a_counter_a_single_fall_is_told_once():
     assert [event.code for event in found] == ["nic_down"]
 
 
+def test_a_fall_whose_counter_is_read_later_is_one_fall():
+    looks = [port(n * 5.0, 0 if n % 2 else 1, **({} if n % 2 else {"link_downed": n // 2})) for n in range(5)]
+    found = [event for event in events(Bench().see(*looks)) if event.code == "nic_flap"]
+    assert [(event.severity, event.count) for event in found] == [("info", 1), ("info", 2)]
+
+
+def test_a_counter_that_could_not_be_read_is_none():
+    found = events(Bench().see(port(1.0, 1, link_downed=None), port(2.0, 0, link_downed=None)))
+    assert [event.code for event in found] == ["nic_down"]
+
+
 def test_falls_that_are_far_apart_are_no_flapping():
     assert {event.code for event in flaps(400.0)} == {"nic_down"}
