@@ -210,7 +210,7 @@ count by (node, gpu, xid) ({OTHERS} unless {OTHERS} offset 15m) > 0""",
         ),
         ticket_of_conditions(
             "CorralFabric",
-            ("nvlink_errors", "fabric_incomplete", "fabric_unhealthy"),
+            ("nvlink_errors", "nvlink_slow", "fabric_incomplete", "fabric_unhealthy"),
             wait="10m",
             summary=f"{PLACE} has trouble with NVLink or its fabric ({{{{ $labels.code }}}})",
             says="Look at the fabric manager and at what shares the switch; `corral explain {{ $labels.gpu }}` has the "

@@ -28,12 +28,14 @@ from agent.probes.incomplete import IncompleteProbe
 from agent.probes.leak import LeakProbe
 from agent.probes.limit import LimitProbe
 from agent.probes.link_errors import LinkErrorsProbe
+from agent.probes.link_speed import LinkSpeedProbe
 from agent.probes.links import LinksProbe
 from agent.probes.lost import LostProbe
 from agent.probes.margin import MarginProbe
 from agent.probes.memory import MemoryProbe
 from agent.probes.mig import MigProbe
 from agent.probes.nic import NicProbe
+from agent.probes.overdraw import OverdrawProbe
 from agent.probes.pcie import PcieProbe
 from agent.probes.power import PowerProbe
 from agent.probes.presence import PresenceProbe
@@ -74,7 +76,7 @@ TAKES: dict[type, frozenset[str]] = {
         {
             *("lost", "mig", "advice", "ecc", "remap", "retired", "links", "link_errors", "fabric", "pcie", "replays"),
             *("thermal", "margin", "power", "limit", "slow", "profiling", "activity", "memory", "leak"),
-            *("degraded", "incomplete", "container", "board"),
+            *("degraded", "incomplete", "container", "board", "link_speed", "overdraw"),
         }
     ),
     NodeSeen: frozenset({"presence", "version", "mig", "calls", "hang", "incomplete", "visible", "nic", "service"}),
@@ -94,14 +96,16 @@ OF_FIGURES = frozenset(  # they need nothing but the figures of a sample that co
     {
         *("ecc", "remap", "retired", "links", "link_errors", "fabric", "pcie", "replays", "thermal", "margin"),
         *("power", "limit", "slow", "profiling", "activity", "memory", "leak", "incomplete"),
+        *("link_speed", "overdraw"),
     }
 )
 SLOW: dict[str, tuple[str, ...]] = {  # probes to which a sample without any of these readings says nothing at all
     "ecc": ("ecc_uncorrectable", "ecc_correctable", "ecc_uncorrectable_lifetime", "ecc_correctable_lifetime"),
     "remap": ("remap_pending", "remap_failed", "sram_threshold_exceeded"),
     "retired": ("retired_pages_sbe", "retired_pages_dbe", "retirement_pending"),
-    "links": (),  # these two look at links alone
+    "links": (),  # these three look at links alone
     "link_errors": (),
+    "link_speed": (),
     "fabric": ("fabric_state", "fabric_health_mask"),
     "pcie": ("pcie_width", "pcie_generation"),
     "replays": ("pcie_replays",),
@@ -128,6 +132,7 @@ class Gauges(msgspec.Struct, dict=True):
     retired: RetiredProbe = _new(default_factory=RetiredProbe)
     links: LinksProbe = _new(default_factory=LinksProbe)
     link_errors: LinkErrorsProbe = _new(default_factory=LinkErrorsProbe)
+    link_speed: LinkSpeedProbe = _new(default_factory=LinkSpeedProbe)
     fabric: FabricProbe = _new(default_factory=FabricProbe)
     pcie: PcieProbe = _new(default_factory=PcieProbe)
     replays: ReplaysProbe = _new(default_factory=ReplaysProbe)
@@ -135,6 +140,7 @@ class Gauges(msgspec.Struct, dict=True):
     margin: MarginProbe = _new(default_factory=MarginProbe)
     power: PowerProbe = _new(default_factory=PowerProbe)
     limit: LimitProbe = _new(default_factory=LimitProbe)
+    overdraw: OverdrawProbe = _new(default_factory=OverdrawProbe)
     slow: SlowProbe = _new(default_factory=SlowProbe)
     profiling: ProfilingProbe = _new(default_factory=ProfilingProbe)
     activity: ActivityProbe = _new(default_factory=ActivityProbe)

@@ -1,7 +1,8 @@
-"""The PCIe link: its width must never change, its generation only falls to save power.
+"""The PCIe link: its width should never change, its generation only falls to save power.
 
-Width counts always; the generation only while the GPU works (P-state 0, or busy), for it falls when idle. A GPU in a
-narrow slot has a narrow maximum, so what is compared is now against the most that board and slot can do.
+The generation counts only while the GPU works (P-state 0, or busy), for it falls when idle. Width counts always, and
+is an error once the GPU is at work: nvidia-smi's own help says that an idle link may be narrower, DCGM fails on it. A
+GPU in a narrow slot has a narrow maximum, so what is compared is now against the most that board and slot can do.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,6 +13,7 @@ from agent.probes.figures import Read, finding, read
 from agent.probes.probe import Clear, Verdict
 from agent.probes.scene import Scene
 from agent.probes.streak import Patience, Signals, Turn
+from vocab.events import Severity
 from vocab.observations import AnyObservation
 from vocab.readings import Readings
 
@@ -40,7 +42,10 @@ class PcieProbe(msgspec.Struct):
         width, most = seen.readings.pcie_width, seen.readings.pcie_width_max
         if width is not None and most is not None:
             text = f"the PCIe link has {width} of {most} lanes"
-            yield from self._judge(seen, WIDTH, AT_ONCE, now, text, bad=width < most, now_max=(width, most))
+            idle = seen.readings.performance_state is not None and not works(seen.readings)
+            severity = Severity.WARNING if idle else None
+            text += " while it is idle" if idle else ""
+            yield from self._judge(seen, WIDTH, AT_ONCE, now, text, severity, bad=width < most, now_max=(width, most))
 
     def _generation(self, seen: Read, now: float) -> Iterator[Verdict]:
         generation, most = seen.readings.pcie_generation, seen.readings.pcie_generation_max
@@ -48,18 +53,27 @@ class PcieProbe(msgspec.Struct):
             return
         text = f"the PCIe link runs at generation {generation} of {most} under load"
         bad = generation < most
-        yield from self._judge(seen, GENERATION, SUSTAINED, now, text, bad=bad, now_max=(generation, most))
+        yield from self._judge(seen, GENERATION, SUSTAINED, now, text, None, bad=bad, now_max=(generation, most))
 
     def _judge(
-        self, seen: Read, code: str, patience: Patience, now: float, text: str, *, bad: bool, now_max: tuple[int, int]
+        self,
+        seen: Read,
+        code: str,
+        patience: Patience,
+        now: float,
+        text: str,
+        severity: Severity | None,
+        *,
+        bad: bool,
+        now_max: tuple[int, int],
     ) -> Iterator[Verdict]:
         key = f"{seen.gpu}/{code}"
-        turn = self.signals.take(key, patience, now, bad=bad)
+        turn = self.signals.take(key, patience, now, bad=bad, rank=1 if severity else 2)
         if turn is Turn.RAISED:
             self.turns[key] = self.turns.get(key, 0) + 1
             fields = {"now": now_max[0], "max": now_max[1]}
             first = (code, self.turns[key], *now_max)
-            yield finding(seen.sample, seen.gpu, code, text, names=SHOWN, first=first, fields=fields)
+            yield finding(seen.sample, seen.gpu, code, text, names=SHOWN, first=first, severity=severity, fields=fields)
         elif turn is Turn.ENDED:
             yield Clear(code=code, at=seen.sample.at, gpu=seen.gpu)
 

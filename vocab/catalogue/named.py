@@ -49,6 +49,8 @@ _MEMORY: tuple[_Row, ...] = (
 _LINKS: tuple[_Row, ...] = (
     ("nvlink_down", "an NVLink that should be up is down", S.ERROR, R.RESET_GPU, P.LINK, C.SIGNAL, "NVML link state"),
     ("nvlink_errors", "NVLink error counters grow", S.WARNING, R.INVESTIGATE, P.LINK, C.SIGNAL, "NVML link counters"),
+    ("nvlink_slow", "an NVLink slower than its GPU's others or its peers'", S.WARNING, R.INVESTIGATE, P.LINK, C.SIGNAL,
+     "NVML link speed, within a node"),
     ("fabric_incomplete", "fabric registration not completed", S.ERROR, R.INVESTIGATE, P.GPU, C.SIGNAL,
      "NVML fabric state"),
     ("fabric_unhealthy", "the fabric's health mask is bad", S.ERROR, R.INVESTIGATE, P.FABRIC, C.SIGNAL,
@@ -67,6 +69,8 @@ _HEAT: tuple[_Row, ...] = (
     ("thermal_margin", "close to the slowdown threshold", S.WARNING, R.INVESTIGATE, P.GPU, C.SIGNAL, "NVML margin"),
     ("power_brake", "clocks cut by the external power brake", S.ERROR, R.INVESTIGATE, P.GPU, C.SIGNAL,
      "NVML reason 0x80"),
+    ("power_over_limit", "draws more than the enforced limit", S.WARNING, R.INVESTIGATE, P.GPU, C.SIGNAL,
+     "NVML power and limit: a tenth over for two minutes"),
     ("power_limit_low", "enforced power limit under the default", S.WARNING, R.INVESTIGATE, P.GPU, C.SIGNAL,
      "NVML limits"),
 )
@@ -152,6 +156,7 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     "mce": ("cpu", "bank", "dimm", "page"),
     "nvlink_down": ("link",),
     "nvlink_errors": ("link",),
+    "nvlink_slow": ("link",),
     "mig_instance_missing": ("instance",),
     "counter_saturated": ("nic",),
     "nic_down": ("nic",),

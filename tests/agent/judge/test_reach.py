@@ -27,9 +27,10 @@ def each(ats, index=0, **readings):
     return [sample(float(at), index, **readings) for at in ats]
 
 
-def linked(at, index=0, errors=None, **links):
+def linked(at, index=0, errors=None, performance_state=None, **links):
     made = {n.removeprefix("n"): LinkReadings(**link) for n, link in links.items()}
-    return msgspec.structs.replace(sample(float(at), index, power_w=100.0), links=made, link_errors=errors or {})
+    whole = sample(float(at), index, power_w=100.0, performance_state=performance_state)
+    return msgspec.structs.replace(whole, links=made, link_errors=errors or {})
 
 
 def unread(at, error, name="ecc_correctable_lifetime"):
@@ -61,6 +62,7 @@ BUSY = {"utilization_ratio": 1.0, "power_w": 600.0, "power_limit_w": 700.0}
 IDLE = {"utilization_ratio": 0.0, "memory_used_bytes": 9 * GIB}
 WORKS = {"utilization_ratio": 1.0, "sm_active_ratio": 0.7, "power_w": 600.0, "power_limit_w": 700.0}
 HUNG = {"utilization_ratio": 1.0, "sm_active_ratio": 0.05, "power_w": 70.0, "power_limit_w": 700.0}
+FAST, SLOW = ({"state": 1, "speed_bytes_per_s": speed} for speed in (26.5e9, 13.2e9))
 UP, DOWN = {"state": 1}, {"state": 0}
 EIGHT = tuple(range(8))
 VFIO = (PciDevice(pci=pci(7), class_="0x030200", driver="vfio-pci"),)
@@ -84,6 +86,8 @@ OPEN = {
     "retired_pages": [sample(1.0, 0, retired_pages_sbe=40, retired_pages_dbe=23)],
     "nvlink_down": [linked(1, n0=UP, n1=DOWN)],
     "nvlink_errors": [linked(1, n0={"replays": 7}), linked(11, n0={"replays": 8})],
+    "nvlink_slow": [linked(t, n0=FAST, n1=SLOW, performance_state=0) for t in (1, 2, 3)],
+    "power_over_limit": each((1, 60, 130), power_w=800.0, power_limit_w=700.0),
     "fabric_incomplete": each((0, 100, 299, 301), fabric_state=2),
     "fabric_unhealthy": [sample(1.0, 0, fabric_state=3, fabric_status=0, fabric_health_mask=0x10)],
     "pcie_width": [sample(1.0, 0, pcie_width=8, pcie_width_max=16)],
@@ -126,6 +130,8 @@ CLEAR = {
     "inforom_corrupted": each((5, 6, 7), ecc_correctable_lifetime=0),
     "nvlink_down": [linked(5, n0=UP, n1=UP)],
     "nvlink_errors": [linked(4_000, n0={"replays": 8})],
+    "nvlink_slow": [linked(t, n0=FAST, n1=FAST, performance_state=0) for t in (5, 6, 7)],
+    "power_over_limit": each((200, 230, 270), power_w=690.0, power_limit_w=700.0),
     "fabric_incomplete": [sample(400.0, 0, fabric_state=3, fabric_status=0)],
     "fabric_unhealthy": [sample(5.0, 0, fabric_health_mask=0x2A)],
     "pcie_width": each((5, 6, 7), pcie_width=16, pcie_width_max=16),

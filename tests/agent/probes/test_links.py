@@ -3,6 +3,7 @@ import pytest
 
 from agent.probes.fabric import FabricProbe, problems_of
 from agent.probes.link_errors import LinkErrorsProbe
+from agent.probes.link_speed import LinkSpeedProbe
 from agent.probes.links import LinksProbe
 from agent.probes.probe import Clear
 from tests.agent.made import identity, inventory, sample, scene
@@ -125,3 +126,29 @@ def test_a_registration_that_failed_is_complete_in_name_only():
 )
 def test_one_means_bad_in_the_flags_and_good_in_the_configuration(mask, problems):
     assert problems_of(mask) == problems
+
+
+def running(at, *speeds, index=0, **readings):
+    links = {str(n): LinkReadings(state=1 if speed else 0, speed_bytes_per_s=speed) for n, speed in enumerate(speeds)}
+    made = sample(float(at), index, **({"power_w": 80.0, "utilization_ratio": 0.9} | readings))
+    return msgspec.structs.replace(made, links=links)
+
+
+def test_a_link_at_half_the_speed_of_the_others_is_slow_and_ends_when_it_is_not():
+    slow = [running(t, 50e9, 25e9, None) for t in range(4)]
+    (found,) = play(LinkSpeedProbe(), board("H200"), *slow)
+    assert (found.code, found.device, found.fields["usual_bytes_per_s"]) == ("nvlink_slow", "link:1", 50e9)
+    whole = [running(t, 50e9, 50e9, None) for t in range(4, 8)]
+    assert isinstance(play(LinkSpeedProbe(), board("H200"), *slow, *whole)[-1], Clear)
+
+
+def test_links_that_all_run_alike_idle_ones_and_ones_without_a_speed_are_not_slow():
+    alike = [running(t, 25e9, 25e9) for t in range(9)]
+    idle = [running(t, 50e9, 25e9, utilization_ratio=0.0, performance_state=8) for t in range(9)]
+    for samples in (alike, idle, [linked(float(t), (1, 1), utilization_ratio=0.9) for t in range(9)]):
+        assert play(LinkSpeedProbe(), board("H200"), *samples) == []
+
+
+def test_a_gpu_whose_links_are_all_slow_is_told_by_its_peers():
+    both = [one for t in range(5) for one in (running(t, 50e9, 50e9, index=1), running(t, 25e9, 25e9))]
+    assert [v.device for v in play(LinkSpeedProbe(), board("H200"), *both)] == ["link:0", "link:1"]

@@ -3,6 +3,7 @@ import pytest
 from agent.probes.pcie import PcieProbe
 from agent.probes.replays import ReplaysProbe, limit_of
 from tests.agent.made import sample, scene, uuid
+from vocab.events import Severity
 from vocab.readings import Readings
 
 
@@ -13,6 +14,15 @@ def play(probe, *samples):
 def test_a_narrow_link_counts_at_once_also_when_idle():
     narrow = sample(1.0, 0, pcie_width=8, pcie_width_max=16, utilization_ratio=0.0, performance_state=8)
     assert play(PcieProbe(), narrow) == [("Finding", "pcie_width")]
+
+
+def test_a_narrow_link_is_a_warning_while_idle_and_an_error_once_at_work():
+    narrow = {"pcie_width": 8, "pcie_width_max": 16}
+    idle = [sample(float(t), 0, **narrow, utilization_ratio=0.0, performance_state=8) for t in (1, 2)]
+    busy = [sample(float(t), 0, **narrow, utilization_ratio=0.9, performance_state=2) for t in (3, 4)]
+    probe = PcieProbe()
+    found = [v for one in (*idle, *busy, idle[0]) for v in probe.observe(one, scene(), one.at)]
+    assert [v.severity for v in found] == [Severity.WARNING, None]
 
 
 def test_a_narrow_slot_is_no_narrow_link():
