@@ -13,10 +13,11 @@ import msgspec
 
 from controller.core.fleet.settings import Settings
 from controller.core.fleet.stimuli import Asked, Deployment
-from vocab.lines import ActionLine, AnyLine, HoldLine, NoteLine, StateLine, Subject
+from vocab.lines import ActionLine, AnyLine, ConditionLine, HoldLine, NoteLine, StateLine, Subject
 from vocab.messages import ReplicaStatus
 from vocab.states import ActionKind, ActionState, Level, NodeState
 
+LOSSES = frozenset({"gpu_lost", "xid:79"})
 REPAIRS = frozenset({ActionKind.RESET_GPU, ActionKind.REBOOT_NODE, ActionKind.POWER_CYCLE})
 STARTED = frozenset({ActionState.ORDERED, ActionState.RUNNING})
 TOLD = STARTED | {ActionState.TIMED_OUT, ActionState.DONE}  # of a drain or a stop: it goes, or has gone
@@ -55,6 +56,7 @@ class Referee:
         self._discarded_at = 0.0
         self._boots: dict[str, str] = {}
         self._lost: set[str] = set()  # nodes of which it was said
+        self._healthy: set[str] = set()  # GPUs that a person called so, and of which no loss was told since
         self._reports: dict[str, deque[tuple[float, tuple[ReplicaStatus, ...]]]] = {}
 
     def heard(self, node: str, statuses: Iterable[ReplicaStatus], now: float) -> None:
@@ -72,6 +74,7 @@ class Referee:
         self._holds.clear()
         self._demoted.clear()
         self._lost.clear()
+        self._healthy.clear()
         self._paused = False
         self._actions.clear()
         self._asked.clear()
@@ -98,6 +101,8 @@ class Referee:
             self._holds.pop(line.id, None)
         elif isinstance(line, NoteLine):
             self._note_word(line)
+        elif isinstance(line, ConditionLine) and line.code in LOSSES and line.state == "open":
+            self._healthy.discard(line.subject.gpu or "")
         elif isinstance(line, StateLine) and line.subject.node is not None:
             (self._lost.add if line.to == NodeState.LOST else self._lost.discard)(line.subject.node)
         elif isinstance(line, ActionLine):
@@ -105,6 +110,8 @@ class Referee:
             self._note_closing(line)
 
     def _note_word(self, line: NoteLine) -> None:
+        if line.code == "set_healthy" and line.subject.gpu is not None:
+            self._healthy.add(line.subject.gpu)
         if line.code == "backlog_discarded":
             self._discarded_at = line.at
         if line.code in {"backlog_discarded", "policy_adopted"}:
@@ -253,7 +260,8 @@ class Referee:
         return needed <= parts.keys() and all(self._steps(part) for part in parts.values())
 
     def _steps(self, status: ReplicaStatus) -> bool:
-        lost = any(self.ground.is_lost(member.gpu) for member in status.members)
+        gpus = {member.gpu for member in status.members} - self._healthy  # of those a person's word counts
+        lost = any(self.ground.is_lost(gpu) for gpu in gpus)
         return status.phase in {"ready", "draining"} and status.stepping and not lost
 
     def _judge_closing(self, line: ActionLine) -> None:

@@ -377,6 +377,16 @@ class Budgets(RuleBasedStateMachine):
         self.world.run(after)
 
 
+def test_a_replica_on_a_gpu_that_a_person_called_healthy_serves() -> None:
+    fleet = Budgets()
+    fleet.begin(grain="gpu")
+    fleet.world.run(24)
+    fleet.hit_everywhere(after=4, code="gpu_lost", gap=2, index=0)
+    fleet.judge(after=24, verdict="right")
+    fleet.drain(after=12, force=False, cut_short=False, index=None, name="n1")
+    assert any(each.rule == "operator/drain" for each in fleet.world.core.view().actions)
+
+
 Budgets.TestCase.settings = settings(
     max_examples=20,
     stateful_step_count=20,
