@@ -141,7 +141,8 @@ class Referee:
         if not is_automation:
             return
         settings, code = self.ground.settings, (rule or "").removeprefix("catalogue/")
-        if self._paused:
+        resumes = self.asked is not None and self.asked.do == "resume"  # lines of one turn stand by kind, notes last
+        if self._paused and not resumes:
             raise Foul(f"automation is paused: {line}")
         if not settings.level.allows(needed):
             raise Foul(f"the policy's level is {settings.level}: {line}")

@@ -387,6 +387,17 @@ def test_a_replica_on_a_gpu_that_a_person_called_healthy_serves() -> None:
     assert any(each.rule == "operator/drain" for each in fleet.world.core.view().actions)
 
 
+def test_what_waited_for_the_end_of_a_pause_is_done_in_the_turn_that_ends_it() -> None:
+    fleet = Budgets()
+    fleet.begin(grain="node")
+    fleet.world.run(24)
+    fleet.order_everywhere(do="pause", after=2)
+    fleet.hit(name="n1", index=0, code="gpu_lost", fence=False, after=24)
+    assert not fleet.world.core.view().holds
+    fleet.order_everywhere(do="resume", after=0)
+    assert [each.rule for each in fleet.world.core.view().holds] == ["gpu_lost"]
+
+
 Budgets.TestCase.settings = settings(
     max_examples=20,
     stateful_step_count=20,
