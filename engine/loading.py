@@ -21,6 +21,7 @@ from engine.core.runner import Runner
 from engine.core.scheduler import Scheduler
 from engine.core.sequence import Sampling, Sequence
 from engine.core.speculation import DRAFT_ROWS, Speculation
+from engine.core.threads import Threads
 from engine.files.checkpoint import Checkpoint, FolderCheckpoint, GgufCheckpoint, safetensors_files
 from engine.files.gguf_file import GgufFile
 from engine.files.location import locate
@@ -29,7 +30,7 @@ from engine.files.phases import Phases, TimedCheckpoint
 from engine.files.weights import WeightCache, load
 from engine.health.canary import Canary
 from engine.health.first_run import first_run
-from engine.health.rates import threads_of_a_row, watch_of
+from engine.health.rates import watch_of
 from engine.health.step_watch import StepWatch
 from engine.room import CacheShape, cache_size, free_bytes, shape_of
 from engine.text import chat, tokenizer
@@ -94,7 +95,8 @@ def load_model(config: EngineConfig) -> Loaded:
     pool = BlockPool(blocks, backend.block, backend.wipe)
     scheduler = Scheduler(pool, max_running=config.max_running, step_tokens=config.step_tokens,
                           speculation=Speculation(config.speculative_tokens, DRAFT_ROWS[device.type]))  # fmt: skip
-    runner = Runner(model, backend, device)
+    threads = Threads(config.threads) if device.type == "cpu" and config.threads > 1 else None
+    runner = Runner(model, backend, device, threads)
     with phases.of("warm_up"):
         _warm_up(runner, arch, max_len)
         _give_back_memory()
@@ -104,9 +106,8 @@ def load_model(config: EngineConfig) -> Loaded:
     loaded.cache = shape_of(arch, dtype, blocks, max_len)
     loaded.ahead = device.type == "cuda" if config.async_scheduling is None else config.async_scheduling
     with phases.of("measure"):
+        torch.set_num_threads(config.threads)  # the steps so far may have tried fewer
         loaded.watch = watch_of(arch, weights["embed"])
-        if device.type == "cpu" and config.threads > 1:
-            runner.alone = threads_of_a_row(weights["embed"])
     with phases.of("canary"):
         watched = runner
         if isinstance(model, PackedModel) and config.quantization:  # that int8 is not exact is no fault of the device

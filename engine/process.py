@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import os
 import signal
 import sys
 from collections.abc import Callable
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-WAITING = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")
 CLOSE_S = 5.0  # a step of the largest batch takes well under a second; one that takes longer hangs
 
 
@@ -32,22 +30,11 @@ def load_when_asked(config: EngineConfig) -> "Callable[[], Loaded]":
     """Loading, with its imports (torch takes seconds) inside the call."""
 
     def load() -> "Loaded":
-        threads_wait_asleep()
         from engine.loading import load_model
 
         return load_model(config)
 
     return load
-
-
-def threads_wait_asleep() -> None:
-    """Let PyTorch's threads sleep while they wait for one another, unless the environment says otherwise.
-
-    By itself OpenMP lets them spin for milliseconds: with one other process on two cores, steps took four to eight
-    times as long. It looks once, when PyTorch is imported.
-    """
-    if not any(name in os.environ for name in WAITING):
-        os.environ["OMP_WAIT_POLICY"] = "passive"
 
 
 async def serve(config: EngineConfig, load: "Callable[[], Loaded]") -> tuple[int, bool]:

@@ -1,5 +1,6 @@
 """One step on one device: tensors in, one token out for each row that samples."""
 
+import time
 from collections.abc import Iterator
 
 import torch
@@ -8,16 +9,17 @@ from engine.core.attention import Backend
 from engine.core.model import Forward
 from engine.core.sampler import Row, Sampled, sample
 from engine.core.sequence import Span, Step
+from engine.core.threads import Threads
 
 
 class Runner:
     """A model on its backend. ``launch`` does not wait for the device, ``run`` does."""
 
-    def __init__(self, model: Forward, backend: Backend, device: torch.device | None = None) -> None:
-        self.alone: int | None = None
-        """On a CPU: threads of a step that has one token, if not all."""
-        self._threads = torch.get_num_threads()
+    def __init__(
+        self, model: Forward, backend: Backend, device: torch.device | None = None, threads: Threads | None = None
+    ) -> None:
         self._device = device or torch.device("cpu")
+        self._threads = threads  # of a CPU, whose steps have ended when they are launched
         self._model = model
         self._backend = backend
         self._latest = torch.empty(0)  # what the latest step has sampled, on the device
@@ -30,8 +32,15 @@ class Runner:
     @torch.inference_mode()
     def launch(self, step: Step) -> Sampled:
         """Compute ``step``; its sampled tokens stay on the device, where the next step finds those it needs."""
-        if self.alone is not None:
-            torch.set_num_threads(self.alone if step.tokens == 1 else self._threads)
+        if self._threads is None:
+            return self._launch(step)
+        began, count = time.perf_counter(), self._threads.choose(step.tokens)
+        torch.set_num_threads(count)
+        sampled = self._launch(step)
+        self._threads.took(step.tokens, count, time.perf_counter() - began)
+        return sampled
+
+    def _launch(self, step: Step) -> Sampled:
         rows = [Row(span.sequence, position) for span in step.spans for position in span.positions]
         hidden = self._hidden(step)
         sampled = sample(self._scores(hidden, step), rows)

@@ -15,7 +15,6 @@ LAUNCH_S = 2e-6  # of one CUDA kernel, as research and traces have it; on a CPU 
 _COPIED = {"cpu": 64 * 2**20, "cuda": 512 * 2**20}  # bytes, beyond any cache
 _SIDE = {"cpu": 512, "cuda": 4096}
 _ROUNDS = 3
-_WORTH = 1.2  # times quicker, for which a step of one token gets all threads
 
 
 _PEAKS = (torch.bfloat16, torch.float16)  # of other types a board's peak is not in the table
@@ -46,24 +45,6 @@ def measure(device: torch.device, dtype: torch.dtype) -> Roof:
     product = torch.empty_like(left)
     multiplied = _best(lambda: torch.mm(left, left, out=product), wait)
     return Roof(2 * side**3 / multiplied, 2 * source.numel() / copied, LAUNCH_S if on_cuda else _launch_s())
-
-
-@torch.inference_mode()
-def threads_of_a_row(matrix: torch.Tensor) -> int:
-    """Threads that one row of this matrix (out, in) is worth on a CPU: all, or 1 where they gain less than a fifth.
-
-    One row waits for memory, which one core may keep busy alone; and each thread more is one that all others wait for
-    while its core has other work.
-    """
-    threads = torch.get_num_threads()
-    row = torch.ones(1, matrix.shape[1], dtype=matrix.dtype)
-
-    def with_threads(count: int) -> float:
-        torch.set_num_threads(count)
-        return _best(lambda: torch.nn.functional.linear(row, matrix), lambda: None)
-
-    alone, together = with_threads(1), with_threads(threads)
-    return threads if together < alone / _WORTH else 1
 
 
 def _best(work: Callable[[], object], wait: Callable[[], object]) -> float:

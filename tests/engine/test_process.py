@@ -1,5 +1,4 @@
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -12,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from engine.process import WAITING, threads_wait_asleep
 from tests.engine.tiny import config, write_model
 from tests.ports import free_ports
 from vocab.beat import Beat, unpack
@@ -167,18 +165,3 @@ def test_a_damaged_model_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
     assert "corral-engine: " in log
     assert "the file is damaged or cut short" in log
     assert "Traceback" not in log
-
-
-def test_threads_wait_asleep_unless_the_environment_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in WAITING:
-        monkeypatch.setenv(name, "to be put back")
-        monkeypatch.delenv(name)
-    threads_wait_asleep()
-    assert os.environ["OMP_WAIT_POLICY"] == "passive"
-    monkeypatch.setenv("OMP_WAIT_POLICY", "active")
-    threads_wait_asleep()
-    assert os.environ["OMP_WAIT_POLICY"] == "active"
-    monkeypatch.delenv("OMP_WAIT_POLICY")
-    monkeypatch.setenv("GOMP_SPINCOUNT", "500")
-    threads_wait_asleep()
-    assert "OMP_WAIT_POLICY" not in os.environ

@@ -75,7 +75,7 @@ def test_a_seed_gives_the_same_draws_in_any_company(tiny_model: Path) -> None:
     assert other != alone
 
 
-def test_a_step_of_one_token_has_threads_of_its_own(tiny_model: Path) -> None:
+def test_a_step_has_the_threads_that_are_chosen_for_it(tiny_model: Path) -> None:
     model = load_model(settings(tiny_model, threads=2))
     inner, seen = model.runner._model, []  # type: ignore[attr-defined]
 
@@ -87,11 +87,23 @@ def test_a_step_of_one_token_has_threads_of_its_own(tiny_model: Path) -> None:
         def logits(self, hidden):  # type: ignore[no-untyped-def]
             return inner.logits(hidden)
 
-    model.runner._model = Watched()  # type: ignore[attr-defined]
-    model.runner.alone = 1
+    class Chosen:
+        def __init__(self) -> None:
+            self.told: list[int] = []
+
+        def choose(self, tokens: int) -> int:
+            return 1 if tokens == 1 else 2
+
+        def took(self, tokens: int, threads: int, seconds: float) -> None:
+            self.told.append(tokens)
+            assert threads == self.choose(tokens)
+            assert seconds > 0
+
+    chosen = Chosen()
+    model.runner._model, model.runner._threads = Watched(), chosen  # type: ignore[attr-defined]
     try:
         generate(model, [wish("a", 9, 3)])
-        generate(model, [wish("b", 5, 2)])
     finally:
         torch.set_num_threads(1)
-    assert seen == [(9, 2), (1, 1), (1, 1), (5, 2), (1, 1)]
+    assert seen == [(9, 2), (1, 1), (1, 1)]
+    assert chosen.told == [9, 1, 1]

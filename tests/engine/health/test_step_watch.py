@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from engine.core.sequence import Sampling, Sequence, Span, Step
-from engine.health.rates import measure, threads_of_a_row
+from engine.health.rates import measure
 from engine.health.slowness import ENOUGH, LEARNED, SKIPPED, Slowness
 from engine.health.step_watch import Figures, StepWatch
 from engine.roofline import Bound, Roof, Shape
@@ -71,9 +71,3 @@ def test_a_cpu_has_rates_and_their_ridge() -> None:
     assert found.bytes_per_s
     assert found.launch_s
     assert found.ridge
-
-
-def test_a_row_gets_one_thread_or_all_and_nothing_else_changes() -> None:
-    threads = torch.get_num_threads()
-    assert threads_of_a_row(torch.ones(64, 64)) in {1, threads}
-    assert torch.get_num_threads() == threads
